@@ -1,4 +1,4 @@
-"""The export directory: the contract between `ditto-export`, which writes it, and `FastEncoder`, which reads it."""
+"""The export directory: what `ditto-export` writes and `FastEncoder` reads."""
 
 from __future__ import annotations
 

@@ -33,10 +33,7 @@ def available_cpus(cgroup_root: Path = _CGROUP) -> int:
         >>> available_cpus() >= 1
         True
     """
-    if hasattr(os, "sched_getaffinity"):
-        cpus = len(os.sched_getaffinity(0))
-    else:
-        cpus = os.cpu_count() or 1
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _cgroup_quota(cgroup_root)
     if quota is not None:
         cpus = min(cpus, math.ceil(quota))

@@ -99,9 +99,7 @@ class FastEncoder:
         self._input_names = [graph_input.name for graph_input in self._session.get_inputs()]
 
     def _load_tokenizer(self, max_seq_length: int) -> Tokenizer:
-        self._max_seq_length = resolve_max_seq_length(
-            self._directory, self.manifest.max_positions, max_seq_length
-        )
+        self._max_seq_length = resolve_max_seq_length(self._directory, self.manifest.max_positions, max_seq_length)
         tokenizer = Tokenizer(self._directory, self._max_seq_length)
         if tokenizer.vocab_size > self.manifest.vocab_size:
             raise ExportDirectoryError(

@@ -7,8 +7,9 @@ division by the number of tokens, 1/2 kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,8 @@ FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
 
-def _weighted_sum(weights: FloatArray, *states: FloatArray) -> FloatArray:
-    """Sum over tokens of weights (B, T) times each of `states` (B, T, H), averaged over the states: (B, H)."""
+def _weighted_sum(weights: FloatArray, states: Sequence[FloatArray]) -> FloatArray:
+    """Sum over tokens of weights (B, T) times the average of `states` (B, T, H each): (B, H)."""
     rows = weights[:, None, :]
     total = np.matmul(rows, states[0])
     for state in states[1:]:
@@ -34,16 +35,14 @@ def _mean_weights(mask: IntArray) -> FloatArray:
     return weights
 
 
-PoolingFunction = Callable[[FloatArray, FloatArray, FloatArray, IntArray], FloatArray]
-
-
 @dataclass(frozen=True)
 class Pooling:
-    """A pooling's name, its formula, and the function (diagonal, first, last, mask) -> (B, H)."""
+    """A pooling: its name, formula, what weights the tokens and which hidden states are averaged."""
 
     name: str
     formula: str
-    function: PoolingFunction
+    weights: Literal["diagonal", "mean", "first token"]
+    states: tuple[Literal["first", "last"], ...]
 
 
 DEFAULT_POOLING = "ditto-first-last"
@@ -51,27 +50,17 @@ DEFAULT_POOLING = "ditto-first-last"
 POOLINGS: dict[str, Pooling] = {
     pooling.name: pooling
     for pooling in (
-        Pooling(DEFAULT_POOLING, "1/2 sum_i A_ii (h0_i + hL_i)", lambda a, h0, hl, m: _weighted_sum(a, h0, hl)),
-        Pooling("ditto-last", "sum_i A_ii hL_i", lambda a, h0, hl, m: _weighted_sum(a, hl)),
-        Pooling("ditto-first", "sum_i A_ii h0_i", lambda a, h0, hl, m: _weighted_sum(a, h0)),
-        Pooling(
-            "mean-first-last",
-            "1/2 sum_i m_i (h0_i + hL_i) / sum_i m_i",
-            lambda a, h0, hl, m: _weighted_sum(_mean_weights(m), h0, hl),
-        ),
-        Pooling(
-            "mean-last",
-            "sum_i m_i hL_i / sum_i m_i",
-            lambda a, h0, hl, m: _weighted_sum(_mean_weights(m), hl),
-        ),
-        Pooling("cls", "hL_1", lambda a, h0, hl, m: np.ascontiguousarray(hl[:, 0])),
+        Pooling(DEFAULT_POOLING, "1/2 sum_i A_ii (h0_i + hL_i)", "diagonal", ("first", "last")),
+        Pooling("ditto-last", "sum_i A_ii hL_i", "diagonal", ("last",)),
+        Pooling("ditto-first", "sum_i A_ii h0_i", "diagonal", ("first",)),
+        Pooling("mean-first-last", "1/2 sum_i m_i (h0_i + hL_i) / sum_i m_i", "mean", ("first", "last")),
+        Pooling("mean-last", "sum_i m_i hL_i / sum_i m_i", "mean", ("last",)),
+        Pooling("cls", "hL_1", "first token", ("last",)),
     )
 }
 
 
-def pool(
-    name: str, diagonal: FloatArray, first: FloatArray, last: FloatArray, mask: IntArray
-) -> FloatArray:
+def pool(name: str, diagonal: FloatArray, first: FloatArray, last: FloatArray, mask: IntArray) -> FloatArray:
     """Pools a batch's token outputs by the named formula.
 
     Args:
@@ -90,17 +79,20 @@ def pool(
         >>> pool("ditto-first-last", diagonal, first, last, np.array([[1, 1, 0]]))
         array([[3., 3.]], dtype=float32)
     """
-    return POOLINGS[name].function(diagonal, first, last, mask)
+    pooling = POOLINGS[name]
+    states = [{"first": first, "last": last}[state] for state in pooling.states]
+    if pooling.weights == "first token":
+        return np.ascontiguousarray(states[0][:, 0])
+    return _weighted_sum(diagonal if pooling.weights == "diagonal" else _mean_weights(mask), states)
 
 
 def normalize(embeddings: FloatArray) -> FloatArray:
-    """Divides each row of (n, H) by its L2 norm, taken in float32; a zero row stays zero.
+    """Divides each row of (n, H) by its L2 norm, taken in float64; a zero row stays zero.
 
     Example:
         >>> normalize(np.array([[3, 4], [0, 0]], np.float32))
         array([[0.6, 0.8],
                [0. , 0. ]], dtype=float32)
     """
-    norms = np.linalg.norm(embeddings, axis=-1, keepdims=True)
-    result: FloatArray = embeddings / np.where(norms == 0, np.float32(1), norms)
-    return result
+    norms = np.linalg.norm(embeddings.astype(np.float64), axis=-1, keepdims=True)
+    return (embeddings / np.where(norms == 0, 1, norms)).astype(np.float32)

@@ -22,8 +22,10 @@ def _describe(value: object) -> str:
 
 def _items(sentences: Any) -> list[Any]:
     if isinstance(sentences, (Mapping, AbstractSet, bytes, bytearray, memoryview)):
-        next_step = "decode it first" if isinstance(sentences, (bytes, bytearray, memoryview)) else (
-            "pass list(...) of what you mean, since its order is not that of rows"
+        next_step = (
+            "decode it first"
+            if isinstance(sentences, (bytes, bytearray, memoryview))
+            else ("pass list(...) of what you mean, since its order is not that of rows")
         )
         raise TextTypeError(f"{_WANTED}; got {_describe(sentences)}: {next_step}.")
     if isinstance(sentences, np.ndarray) and sentences.ndim != 1:

@@ -39,7 +39,10 @@ def resolve_max_seq_length(directory: Path, max_positions: int, argument: int | 
     """
     if argument is not None:
         return positive_int("max_seq_length", argument, max_positions, "the model's position table")
-    for file, key in (("sentence_bert_config.json", "max_seq_length"), ("tokenizer_config.json", "model_max_length")):
+    for file, key in (
+        ("sentence_bert_config.json", "max_seq_length"),
+        ("tokenizer_config.json", "model_max_length"),
+    ):
         value = _read_json(directory / file).get(key)
         if isinstance(value, (int, float)) and 1 <= value < _NO_LIMIT:
             return min(int(value), max_positions)

@@ -1,4 +1,4 @@
-"""How far a fast path may lie from the eager fp32 reference: the one table, read by export, tests and benchmarks.
+"""How far a fast path may lie from the eager fp32 reference: the one table of it.
 
 Each value is the largest absolute difference allowed per unit of max(1, largest reference value), so it
 also serves hidden states, whose outliers grow with the model. All lie far below 1/sqrt(hidden size)

@@ -1,5 +1,6 @@
 """From a checkpoint to an export directory: `ditto-export` and `export_model`."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if __name__ != "ditto_fast.export":
@@ -10,6 +11,6 @@ __all__ = ["ExportReport", "export_model"]
 
 
 def __getattr__(name: str) -> Any:  # torch and transformers take seconds to import: --help need not wait
-    from ditto_fast.export import pipeline
-
-    return getattr(pipeline, name)
+    if name not in __all__:
+        raise AttributeError(name)
+    return getattr(import_module("ditto_fast.export.pipeline"), name)

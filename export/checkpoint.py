@@ -54,7 +54,7 @@ def find_architecture(config: Any) -> Architecture:
     elif getattr(config, "is_decoder", False) or (
         model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES
     ):
-        reason = f"{model_type} is a decoder-only model: its attention is causal; Ditto needs a bidirectional encoder"
+        reason = f"{model_type} is decoder-only, with causal attention; Ditto needs a bidirectional encoder"
     else:
         for architecture in ARCHITECTURES:
             if model_type in architecture.model_types:
@@ -125,7 +125,7 @@ def load_checkpoint(model: str) -> Checkpoint:
         )
     is_folder = Path(source).is_dir()
     return Checkpoint(
-        name=Path(source).resolve().name if is_folder else source,
+        name=Path(source).absolute().name if is_folder else source,
         revision=None if is_folder else getattr(config, "_commit_hash", None),
         content_hash=state_hash(encoder),
         model=encoder.eval(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -20,18 +20,16 @@ _MODEL_HELP = f"A folder, a hub id, or a short name: {', '.join(PAPER_MODELS)}."
 def _export(
     model: Annotated[str, typer.Option(help=_MODEL_HELP)],
     head: Annotated[
-        Optional[str],
+        str | None,
         typer.Option(help="LAYER-HEAD, both counted from 1, such as 1-10. A short name brings the paper's."),
     ] = None,
-    output: Annotated[
-        Optional[Path], typer.Option(help="Directory to write; NAME-ditto-L-H by default.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Directory to write; NAME-ditto-L-H by default.")] = None,
     outputs: Annotated[
         str,
         typer.Option(help=f"Graphs to write, a comma list of {', '.join(GRAPHS)}; tokens is always written."),
     ] = "tokens",
     max_seq_length: Annotated[
-        Optional[int], typer.Option(help="Tokens that texts are cut to; the checkpoint's limit by default.")
+        int | None, typer.Option(help="Tokens that texts are cut to; the checkpoint's limit by default.")
     ] = None,
     verify: Annotated[bool, typer.Option(help="Compare each graph with the eager model.")] = True,
     force: Annotated[bool, typer.Option("--force", help="Replace a directory that is not empty.")] = False,

@@ -1,4 +1,4 @@
-"""The traced module: an encoder that returns a head's attention diagonal and its first and last hidden states.
+"""The traced module: an encoder that returns a head's diagonal and its first and last hidden states.
 
 The diagonal is A_ii = exp(s_ii - logsumexp_j s_ij) with s = scale q k^T over the real tokens. The head's q
 and k are computed a second time from the layer's input, with that head's rows of the weights alone: under
@@ -33,7 +33,7 @@ def record(taps: dict[str, Tap]) -> Iterator[dict[str, Tensor]]:
 
             return tap.module.register_forward_pre_hook(take_input, with_kwargs=True)
 
-        def take_output(_: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+        def take_output(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
             recorded[name] = output[0] if isinstance(output, tuple) else output
 
         return tap.module.register_forward_hook(take_output)

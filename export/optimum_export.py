@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from optimum.exporters.onnx import export as optimum_export
 from optimum.exporters.onnx.config import TextEncoderOnnxConfig
 from optimum.utils import NormalizedTextConfig
+from torch.jit._trace import TracerWarning
 
 from ditto_fast.export.graph import DittoGraph
 
@@ -35,7 +35,7 @@ class DittoOnnxConfig(TextEncoderOnnxConfig):  # type: ignore[misc]  # Optimum s
     @property
     def inputs(self) -> dict[str, dict[int, str]]:
         """Input names and their dynamic axes."""
-        return {name: _TOKEN_AXES for name in self._input_names}
+        return dict.fromkeys(self._input_names, _TOKEN_AXES)
 
     @property
     def outputs(self) -> dict[str, dict[int, str]]:
@@ -50,7 +50,7 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", category=torch.jit.TracerWarning)
+            warnings.filterwarnings("ignore", category=TracerWarning)
             warnings.filterwarnings("ignore", category=DeprecationWarning)
             warnings.filterwarnings("ignore", category=UserWarning, module="torch.onnx")
             yield

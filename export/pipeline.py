@@ -58,7 +58,7 @@ def export_model(
     opset: int = DEFAULT_OPSET,
     verify: bool = True,
     force: bool = False,
-    progress: Callable[[str], None] = lambda step: None,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> ExportReport:
     """Exports a checkpoint as a directory that `FastEncoder` reads.
 

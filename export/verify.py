@@ -16,8 +16,8 @@ from ditto_fast.errors import ParityError
 from ditto_fast.export.reference import eager_outputs
 from ditto_fast.heads import Head
 from ditto_fast.session import open_session
-from ditto_fast.tolerances import TOLERANCES, difference
 from ditto_fast.tokenizer import Tokenizer
+from ditto_fast.tolerances import TOLERANCES, difference
 
 # From one word to past most position tables, with what breaks tokenizers: an empty text, other scripts.
 SENTENCES = (
@@ -85,7 +85,9 @@ class Parity:
         )
 
 
-def _batches(tokenizer: Tokenizer, pad_token_id: int) -> list[tuple[list[int], NDArray[np.int64], NDArray[np.int64]]]:
+def _batches(
+    tokenizer: Tokenizer, pad_token_id: int
+) -> list[tuple[list[int], NDArray[np.int64], NDArray[np.int64]]]:
     """Every sentence alone, then all but the longest in one padded batch: (numbers, input_ids, mask)."""
     token_ids = tokenizer(SENTENCES)
     groups = [[number] for number in range(len(SENTENCES))] + [list(range(len(SENTENCES) - 1))]

