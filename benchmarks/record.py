@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable
+from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def _cpu_model() -> str:
 def environment() -> dict[str, Any]:
     """Machine, versions and commit."""
     return {
+        "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "cpu": _cpu_model(),
         "cpus": os.cpu_count(),
         "python": platform.python_version(),

@@ -49,17 +49,13 @@ def _benchmark(
     source, texts = load_sentences(sentences, senteval_folder(senteval))
     checkpoint = model or minilm()
     stderr.print("exporting ...", style="dim")
-    setting = Setting(
-        checkpoint, exported(checkpoint, Head.parse(head)), Head.parse(head), threads or available_cpus()
-    )
+    setting = Setting(checkpoint, exported(checkpoint, Head.parse(head)), Head.parse(head), threads or available_cpus())
     stderr.print("checking that all give the same vectors ...", style="dim")
     built: dict[str, Encode] = {}
     distances = {}
     for contender in CONTENDERS:
         built[contender.name] = contender.build(setting)
-        distances[contender.name] = gate(
-            contender, built[contender.name](texts), contender.expected(setting)(texts)
-        )
+        distances[contender.name] = gate(contender, built[contender.name](texts), contender.expected(setting)(texts))
     stderr.print("timing ...", style="dim")
     samples = interleaved({name: partial(encode, texts) for name, encode in built.items()}, rounds)
     startup = {"import": import_seconds(rounds), "cold": cold_seconds(setting.export, rounds)}
@@ -94,14 +90,14 @@ def _print(common: dict[str, Any], samples: dict[str, list[float]], startup: dic
         title=f"{common['sentences']} sentences ({common['source']}), head {common['head']}, "
         f"{common['threads']} threads, median of {len(samples[BASELINE])} interleaved rounds"
     )
-    for column in ("contender", "how", "sentences/s", "against the baseline"):
-        table.add_column(column, justify="left" if column in ("contender", "how") else "right")
+    table.add_column("contender", no_wrap=True)
+    table.add_column("how")
+    table.add_column("sentences/s", justify="right")
+    table.add_column("against the baseline", justify="right")
     for contender in CONTENDERS:
         seconds = samples[contender.name]
         ratio = median([base / own for base, own in zip(samples[BASELINE], seconds, strict=True)])
-        table.add_row(
-            contender.name, contender.how, f"{common['sentences'] / median(seconds):.0f}", f"{ratio:.2f}x"
-        )
+        table.add_row(contender.name, contender.how, f"{common['sentences'] / median(seconds):.0f}", f"{ratio:.2f}x")
     stdout.print(table)
     stdout.print(
         f"import ditto_fast: {median(startup['import']):.2f} s; "

@@ -166,9 +166,7 @@ class FastEncoder:
             embeddings = normalize(embeddings)
         return embeddings[0] if single else embeddings
 
-    def _run_batches(
-        self, batches: list[IntArray], token_ids: list[IntArray]
-    ) -> Iterator[tuple[IntArray, FloatArray]]:
+    def _run_batches(self, batches: list[IntArray], token_ids: list[IntArray]) -> Iterator[tuple[IntArray, FloatArray]]:
         """Runs the graph from several threads at once: faster than several threads inside one run."""
 
         def run(batch: IntArray) -> FloatArray:

@@ -12,9 +12,7 @@ from numpy.typing import NDArray
 from ditto_fast.heads import Head
 
 
-def eager_outputs(
-    model: Any, inputs: Mapping[str, NDArray[np.int64]], head: Head
-) -> dict[str, NDArray[np.float32]]:
+def eager_outputs(model: Any, inputs: Mapping[str, NDArray[np.int64]], head: Head) -> dict[str, NDArray[np.float32]]:
     """Runs the model with output_attentions and output_hidden_states and takes what Ditto needs.
 
     Args:

@@ -85,9 +85,7 @@ class Parity:
         )
 
 
-def _batches(
-    tokenizer: Tokenizer, pad_token_id: int
-) -> list[tuple[list[int], NDArray[np.int64], NDArray[np.int64]]]:
+def _batches(tokenizer: Tokenizer, pad_token_id: int) -> list[tuple[list[int], NDArray[np.int64], NDArray[np.int64]]]:
     """Every sentence alone, then all but the longest in one padded batch: (numbers, input_ids, mask)."""
     token_ids = tokenizer(SENTENCES)
     groups = [[number] for number in range(len(SENTENCES))] + [list(range(len(SENTENCES) - 1))]

@@ -69,9 +69,7 @@ FAMILIES: dict[str, Family] = {
         {"max_position_embeddings": 66, "type_vocab_size": 1, "pad_token_id": 1},
         _byte_bpe,
     ),
-    "electra": Family(
-        transformers.ElectraConfig, {"max_position_embeddings": 64, "embedding_size": 48}, _wordpiece
-    ),
+    "electra": Family(transformers.ElectraConfig, {"max_position_embeddings": 64, "embedding_size": 48}, _wordpiece),
     "electra-projected": Family(
         transformers.ElectraConfig, {"max_position_embeddings": 64, "embedding_size": 16}, _wordpiece
     ),
@@ -102,9 +100,7 @@ def eager_reference(folder: Path, inputs: dict[str, np.ndarray], layer: int, num
     mask = tensors["attention_mask"].double()
     diagonal = torch.stack([a[number - 1].diagonal() for a in outputs.attentions[layer - 1]]) * mask
     first, last = outputs.hidden_states[0], outputs.hidden_states[-1]
-    rows = [
-        sum(d[i] * (f[i] + h[i]) / 2 for i in range(len(d))) for d, f, h in zip(diagonal, first, last, strict=True)
-    ]
+    rows = [sum(d[i] * (f[i] + h[i]) / 2 for i in range(len(d))) for d, f, h in zip(diagonal, first, last, strict=True)]
     return {
         "attention_diagonal": diagonal.numpy(),
         "first_hidden_state": first.numpy(),

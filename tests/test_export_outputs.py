@@ -18,9 +18,7 @@ from ditto_fast.tolerances import within
 HEADS = ("1-1", "2-3", "3-4")
 
 
-@pytest.fixture(
-    scope="module", params=[(name, head) for name in FAMILIES for head in HEADS], ids=lambda p: "-".join(p)
-)
+@pytest.fixture(scope="module", params=[(name, head) for name in FAMILIES for head in HEADS], ids=lambda p: "-".join(p))
 def exported(request, checkpoint: Callable[[str], Path], tmp_path_factory) -> tuple[Path, Path, str]:
     name, head = request.param
     directory = tmp_path_factory.mktemp("export") / "out"
@@ -28,9 +26,7 @@ def exported(request, checkpoint: Callable[[str], Path], tmp_path_factory) -> tu
     return checkpoint(name), directory, head
 
 
-def _feeds(
-    session: onnxruntime.InferenceSession, vocab_size: int, batch: int, tokens: int
-) -> dict[str, np.ndarray]:
+def _feeds(session: onnxruntime.InferenceSession, vocab_size: int, batch: int, tokens: int) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(batch * tokens)
     lengths = rng.integers(1, tokens + 1, batch)
     lengths[0] = tokens

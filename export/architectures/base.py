@@ -61,6 +61,4 @@ class Architecture(ABC):
 def slice_projection(query: nn.Linear, key: nn.Linear, number: int, head_dim: int) -> HeadProjection:
     """The rows of head `number` (from 1) in query and key projections (N*D, H) that stack the heads."""
     rows = slice((number - 1) * head_dim, number * head_dim)
-    return HeadProjection(
-        query.weight[rows], query.bias[rows], key.weight[rows], key.bias[rows], scale=head_dim**-0.5
-    )
+    return HeadProjection(query.weight[rows], query.bias[rows], key.weight[rows], key.bias[rows], scale=head_dim**-0.5)

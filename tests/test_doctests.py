@@ -1,0 +1,37 @@
+"""The example of every public function runs, and every public function has one."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+MODULES = (
+    "ditto_fast.artifact",
+    "ditto_fast.batches",
+    "ditto_fast.checks",
+    "ditto_fast.cpus",
+    "ditto_fast.encoder",
+    "ditto_fast.export.pipeline",
+    "ditto_fast.heads",
+    "ditto_fast.pooling",
+    "ditto_fast.similarity",
+    "ditto_fast.texts",
+    "ditto_fast.tolerances",
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_run(name: str, minilm: Path, minilm_export: Path, tmp_path: Path, monkeypatch):
+    """Examples name the export "minilm-ditto", as a user's folder would be."""
+    monkeypatch.chdir(tmp_path)
+    os.symlink(minilm_export, tmp_path / "minilm-ditto")
+    if name.startswith("ditto_fast.export"):
+        (tmp_path / "minilm-ditto").unlink()  # it is written by the example
+    result = doctest.testmod(importlib.import_module(name), extraglobs={"np": np, "checkpoint_folder": minilm})
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,0 +1,24 @@
+"""Which ONNX Runtime is installed, simulated: none, and both."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ditto_fast import session
+from ditto_fast.errors import MissingDependencyError, ProviderError
+
+
+def test_without_a_runtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingDependencyError, match=r"ditto-fast\[cpu\]"):
+        session.import_onnxruntime()
+
+
+def test_with_both_wheels_it_says_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(session, "version", lambda _: "1.32.0")
+    with pytest.warns(RuntimeWarning, match="both installed"):
+        session.import_onnxruntime()
+    with pytest.raises(ProviderError, match="both installed"):
+        session._check_provider("cuda", ["CPUExecutionProvider"], ["CPUExecutionProvider"])
