@@ -19,17 +19,26 @@ INPUT_NAMES = ("input_ids", "attention_mask", "token_type_ids")
 GRAPHS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tokens": ("model", ("attention_diagonal", "first_hidden_state", "last_hidden_state")),
     "embedding": ("model_embedding", ("sentence_embedding",)),
+    # query is scaled: the scores are query . key
+    "head": ("model_head", ("query", "key", "first_hidden_state", "last_hidden_state")),
 }
+PRECISIONS = ("fp32", "fp16", "int8")
 
 
-def graph_file(kind: str) -> str:
+def graph_file(kind: str, precision: str = "fp32") -> str:
     """File name of a graph.
 
     Example:
-        >>> graph_file("embedding")
-        'model_embedding.onnx'
+        >>> graph_file("embedding"), graph_file("embedding", "int8")
+        ('model_embedding.onnx', 'model_embedding_int8.onnx')
     """
-    return f"{GRAPHS[kind][0]}.onnx"
+    suffix = "" if precision == "fp32" else f"_{precision}"
+    return f"{GRAPHS[kind][0]}{suffix}.onnx"
+
+
+def weights_file(precision: str) -> str:
+    """File of the weights that several graphs of one precision share."""
+    return f"{graph_file('tokens', precision)}_data"
 
 
 def graph_kind(outputs: list[str], path: Path) -> str:
@@ -49,6 +58,25 @@ def graph_kind(outputs: list[str], path: Path) -> str:
 
 
 @dataclass(frozen=True)
+class GraphInfo:
+    """What the manifest says of one graph file.
+
+    Args:
+        kind: A key of `GRAPHS`.
+        precision: One of `PRECISIONS`.
+        outputs: Its output names.
+        fused: How many of each fused operator it has.
+        parity: Report of the comparison with the eager model, None where it was not made.
+    """
+
+    kind: str
+    precision: str
+    outputs: list[str]
+    fused: dict[str, int]
+    parity: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
 class Manifest:
     """What `ditto_config.json` says of an export.
 
@@ -65,11 +93,11 @@ class Manifest:
         max_positions: Longest input in tokens, special tokens included, that the position table allows.
         max_seq_length: Length in tokens, special tokens included, that texts are cut to.
         pooling: The pooling inside the embedding graph.
-        precision: Precision of the weights.
+        normalize: Whether embeddings are divided by their L2 norm.
+        optimize: Level of graph optimisation.
         opset: ONNX operator set.
-        graphs: Output names of each graph file.
+        graphs: What each graph file is.
         versions: Versions of the packages that made the export.
-        parity: Report of the comparison with the eager model, None where it was not made.
         files: SHA-256 of each file but the manifest.
         format_version: Version of this contract.
     """
@@ -86,11 +114,11 @@ class Manifest:
     max_positions: int
     max_seq_length: int
     pooling: str
-    precision: str
+    normalize: bool
+    optimize: str
     opset: int
-    graphs: dict[str, list[str]]
+    graphs: dict[str, GraphInfo]
     versions: dict[str, str]
-    parity: dict[str, Any] | None = None
     files: dict[str, str] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 
@@ -131,11 +159,16 @@ class Manifest:
         missing = sorted(_required_fields() - record.keys())
         if missing:
             raise ExportDirectoryError(f"{path} lacks {', '.join(missing)}; export again.")
-        return cls(**{name: record[name] for name in (f.name for f in fields(cls)) if name in record})
+        known = {entry.name: record[entry.name] for entry in fields(cls) if entry.name in record}
+        try:
+            known["graphs"] = {file: GraphInfo(**info) for file, info in record["graphs"].items()}
+        except (TypeError, AttributeError) as error:
+            raise ExportDirectoryError(f"{path} is broken ({error}); export again.") from error
+        return cls(**known)
 
 
 def _required_fields() -> set[str]:
-    return {f.name for f in fields(Manifest)} - {"parity", "files"}
+    return {f.name for f in fields(Manifest)} - {"files"}
 
 
 def verify_files(directory: Path, manifest: Manifest) -> None:

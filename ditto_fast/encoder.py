@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ditto_fast.artifact import Manifest, graph_file, graph_kind
+from ditto_fast.artifact import Manifest, graph_file
 from ditto_fast.batches import pad, plan_batches
-from ditto_fast.checks import one_of, positive_int
+from ditto_fast.checks import positive_int
 from ditto_fast.cpus import available_cpus
 from ditto_fast.errors import ExportDirectoryError
-from ditto_fast.pooling import POOLINGS, normalize, pool
+from ditto_fast.pooling import normalize, pool
+from ditto_fast.selection import select
 from ditto_fast.session import open_session
 from ditto_fast.texts import Sentences, as_texts
 from ditto_fast.tokenizer import Tokenizer, resolve_max_seq_length
@@ -32,6 +33,8 @@ class FastEncoder:
         onnx_path: An export directory of `ditto-export`, or an .onnx file in it. For a directory the
             embedding graph is taken where it exists and does the pooling asked for, else model.onnx.
         pooling: A name of `ditto_fast.pooling.POOLINGS`; the export's own (ditto-first-last) by default.
+        precision: "fp32", "fp16" or "int8", where the directory holds several; the first of these that it
+            holds by default.
         max_seq_length: Length in tokens, special tokens included, that texts are cut to; the export's
             own by default.
         providers: "cpu" or "cuda": what is asked for is what runs.
@@ -54,56 +57,48 @@ class FastEncoder:
         onnx_path: str | os.PathLike[str],
         *,
         pooling: str | None = None,
+        precision: str | None = None,
         max_seq_length: int | None = None,
         providers: str = "cpu",
         num_threads: int | None = None,
     ) -> None:
-        path = Path(onnx_path)
-        directory = path.parent if path.suffix == ".onnx" else path
-        if not path.exists():
-            raise ExportDirectoryError(f"{path} does not exist. Make it with ditto-export --model MODEL.")
         self._num_threads = available_cpus() if num_threads is None else positive_int("num_threads", num_threads)
         self._provider = providers
-        if path.suffix == ".onnx":  # a foreign graph is told from its outputs, before a manifest is missed
-            self._open(path)
-            self.manifest = Manifest.read(directory)
-            self.pooling = self._check_pooling(pooling)
-        else:
-            self.manifest = Manifest.read(directory)
-            self.pooling = self._check_pooling(pooling)
-            self._open(directory / self._choose_graph())
-        self._directory = directory
+        self._selection = select(Path(onnx_path), pooling, precision)
+        if self._selection.info.kind == "head":
+            raise ExportDirectoryError(
+                f"{self._selection.path} gives a head's query and key, which a GPU kernel pools; FastEncoder on "
+                f"{providers!r} needs the directory or its {graph_file('tokens')}."
+            )
+        self._session = open_session(self._selection.path, providers, num_threads=1)
+        self._input_names = [graph_input.name for graph_input in self._session.get_inputs()]
         self._tokenizer = self._load_tokenizer(
             self.manifest.max_seq_length if max_seq_length is None else max_seq_length
         )
 
-    def _check_pooling(self, pooling: str | None) -> str:
-        name = one_of("pooling", self.manifest.pooling if pooling is None else pooling, POOLINGS)
-        if getattr(self, "_kind", None) == "embedding" and name != self.manifest.pooling:
-            raise ExportDirectoryError(
-                f"{self.path} pools {self.manifest.pooling} inside the graph, so it cannot give {name!r}. "
-                f"Pass the directory or its {graph_file('tokens')}."
-            )
-        return name
+    @property
+    def manifest(self) -> Manifest:
+        """What the export says of itself."""
+        return self._selection.manifest
 
-    def _choose_graph(self) -> str:
-        embedding = graph_file("embedding")
-        if embedding in self.manifest.graphs and self.pooling == self.manifest.pooling:
-            return embedding
-        return graph_file("tokens")
+    @property
+    def path(self) -> Path:
+        """The graph file that runs."""
+        return self._selection.path
 
-    def _open(self, path: Path) -> None:
-        self.path = path
-        self._session = open_session(path, self._provider, num_threads=1)
-        self._kind = graph_kind([output.name for output in self._session.get_outputs()], path)
-        self._input_names = [graph_input.name for graph_input in self._session.get_inputs()]
+    @property
+    def pooling(self) -> str:
+        """The pooling, a name of `ditto_fast.pooling.POOLINGS`."""
+        return self._selection.pooling
 
     def _load_tokenizer(self, max_seq_length: int) -> Tokenizer:
-        self._max_seq_length = resolve_max_seq_length(self._directory, self.manifest.max_positions, max_seq_length)
-        tokenizer = Tokenizer(self._directory, self._max_seq_length)
+        self._max_seq_length = resolve_max_seq_length(
+            self._selection.directory, self.manifest.max_positions, max_seq_length
+        )
+        tokenizer = Tokenizer(self._selection.directory, self._max_seq_length)
         if tokenizer.vocab_size > self.manifest.vocab_size:
             raise ExportDirectoryError(
-                f"The tokenizer of {self._directory} has {tokenizer.vocab_size} tokens but the model embeds "
+                f"The tokenizer of {self._selection.directory} has {tokenizer.vocab_size} tokens but the model embeds "
                 f"{self.manifest.vocab_size}: they do not belong together. Export again."
             )
         return tokenizer
@@ -111,7 +106,7 @@ class FastEncoder:
     def __repr__(self) -> str:
         return (
             f"FastEncoder({str(self.path)!r}, model={self.manifest.source['model_id']!r}, "
-            f"head={self.manifest.head!r}, pooling={self.pooling!r}, precision={self.manifest.precision!r}, "
+            f"head={self.manifest.head!r}, pooling={self.pooling!r}, precision={self.precision!r}, "
             f"provider={self._provider!r}, num_threads={self._num_threads})"
         )
 
@@ -119,6 +114,11 @@ class FastEncoder:
     def max_seq_length(self) -> int:
         """Length in tokens, special tokens included, that texts are cut to."""
         return self._max_seq_length
+
+    @property
+    def precision(self) -> str:
+        """Precision of the graph that runs."""
+        return self._selection.info.precision
 
     def get_sentence_embedding_dimension(self) -> int:
         """Width H of an embedding."""
@@ -162,7 +162,7 @@ class FastEncoder:
             for batch, rows in self._run_batches(batches, token_ids):
                 embeddings[batch] = rows
                 progress.update(len(batch))
-        if normalize_embeddings:
+        if normalize_embeddings or self.manifest.normalize:
             embeddings = normalize(embeddings)
         return embeddings[0] if single else embeddings
 
@@ -183,7 +183,7 @@ class FastEncoder:
         feeds = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
         outputs = self._session.run(None, {name: feeds[name] for name in self._input_names})
         named = dict(zip((output.name for output in self._session.get_outputs()), outputs, strict=True))
-        if self._kind == "embedding":
+        if self._selection.info.kind == "embedding":
             embedding: FloatArray = named["sentence_embedding"]
             return embedding
         return pool(

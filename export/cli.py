@@ -3,83 +3,146 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from ditto_fast.artifact import GRAPHS
+from ditto_fast.artifact import GRAPHS, PRECISIONS, Manifest
 from ditto_fast.cli.console import run, stderr, stdout
-from ditto_fast.errors import MissingDependencyError
+from ditto_fast.errors import MissingDependencyError, OptionError
+from ditto_fast.export.summary import summary
 from ditto_fast.heads import PAPER_MODELS
 
 _MODEL_HELP = f"A folder, a hub id, or a short name: {', '.join(PAPER_MODELS)}."
 
 
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
 def _export(
-    model: Annotated[str, typer.Option(help=_MODEL_HELP)],
+    model: Annotated[str | None, typer.Option(help=_MODEL_HELP)] = None,
     head: Annotated[
         str | None,
         typer.Option(help="LAYER-HEAD, both counted from 1, such as 1-10. A short name brings the paper's."),
     ] = None,
     output: Annotated[Path | None, typer.Option(help="Directory to write; NAME-ditto-L-H by default.")] = None,
     outputs: Annotated[
-        str,
-        typer.Option(help=f"Graphs to write, a comma list of {', '.join(GRAPHS)}; tokens is always written."),
+        str, typer.Option(help=f"Graphs to write, a comma list of {', '.join(GRAPHS)}; tokens is always written.")
     ] = "tokens",
+    precision: Annotated[str, typer.Option(help=f"A comma list of {', '.join(PRECISIONS)}.")] = "fp32",
+    optimize: Annotated[str, typer.Option(help="full, basic or none.")] = "full",
+    normalize: Annotated[bool, typer.Option("--normalize", help="Divide embeddings by their L2 norm.")] = False,
     max_seq_length: Annotated[
         int | None, typer.Option(help="Tokens that texts are cut to; the checkpoint's limit by default.")
     ] = None,
-    verify: Annotated[bool, typer.Option(help="Compare each graph with the eager model.")] = True,
+    opset: Annotated[int, typer.Option(help="ONNX operator set.")] = 18,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not compare with the eager model.")] = False,
+    min_cosine: Annotated[float | None, typer.Option(help="Smallest cosine to the fp32 embedding.")] = None,
+    senteval: Annotated[
+        Path | None, typer.Option(help="Folder that holds downstream/: score STS-B dev before and after.")
+    ] = None,
+    max_spearman_drop: Annotated[float | None, typer.Option(help="Points that STS-B dev may lose.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a directory that is not empty.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="List short names, heads and architectures.")] = False,
+    inspect: Annotated[Path | None, typer.Option(help="Show what an export directory holds.")] = None,
+    verify: Annotated[
+        Path | None, typer.Option(help="Check an export directory again, against --model or the hub id it names.")
+    ] = None,
+    sentences: Annotated[Path | None, typer.Option(help="Texts for --verify, one a line; ours by default.")] = None,
 ) -> None:
     """Export a pretrained encoder for Ditto sentence embeddings on ONNX Runtime."""
-    try:
-        from ditto_fast.export.pipeline import export_model
-    except ImportError as error:
-        raise MissingDependencyError(
-            f"ditto-export needs the export extra: pip install 'ditto-fast[export,cpu]' ({error})."
-        ) from error
-    report = export_model(
-        model,
-        head,
-        output,
-        outputs=[name.strip() for name in outputs.split(",")],
-        max_seq_length=max_seq_length,
-        verify=verify,
-        force=force,
-        progress=lambda step: stderr.print(f"{step} ...", style="dim", highlight=False),
+    if list_:
+        _list(as_json)
+    elif inspect is not None:
+        _show(inspect, Manifest.read(inspect), as_json)
+    elif verify is not None:
+        _verify(verify, model, sentences, as_json)
+    elif model is None:
+        raise OptionError("Name what to export with --model (or use --list, --inspect DIR, --verify DIR).")
+    else:
+        try:
+            from ditto_fast.export.pipeline import Verification, export_model
+        except ImportError as error:
+            raise _missing(error) from error
+        report = export_model(
+            model,
+            head,
+            output,
+            outputs=_names(outputs),
+            precision=_names(precision),
+            optimize=optimize,
+            normalize=normalize,
+            max_seq_length=max_seq_length,
+            opset=opset,
+            verification=Verification(not no_verify, min_cosine, senteval, max_spearman_drop),
+            force=force,
+            progress=lambda step: stderr.print(f"{step} ...", style="dim", highlight=False),
+        )
+        if as_json:
+            typer.echo(json.dumps(report.to_dict(), indent=2))
+            return
+        _show(report.directory, report.manifest, as_json=False)
+        stdout.print(f"{report.seconds:.1f} s", highlight=False)
+        stdout.print(
+            f'next: python -c "from ditto_fast import FastEncoder; '
+            f"print(FastEncoder('{report.directory}').encode('Hello.')[:5])\"",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+def _missing(error: ImportError) -> MissingDependencyError:
+    return MissingDependencyError(
+        f"ditto-export needs the export extra: pip install 'ditto-fast[export,cpu]' ({error})."
     )
+
+
+def _show(directory: Path, manifest: Manifest, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(report.to_dict(), indent=2))
+        typer.echo(json.dumps(asdict(manifest), indent=2))
+    else:
+        stdout.print(summary(directory, manifest))
+
+
+def _list(as_json: bool) -> None:
+    try:
+        from ditto_fast.export.architectures import SUPPORTED_MODEL_TYPES
+    except ImportError as error:
+        raise _missing(error) from error
+    if as_json:
+        models = {name: {"model": m.model_id, "head": str(m.head)} for name, m in PAPER_MODELS.items()}
+        typer.echo(json.dumps({"models": models, "architectures": SUPPORTED_MODEL_TYPES}, indent=2))
         return
-    manifest = report.manifest
-    table = Table(title=f"{manifest.source['model_id']}, head {manifest.head}", show_header=False)
-    table.add_row("directory", str(report.directory))
-    table.add_row(
-        "model",
-        f"{manifest.model_type}, {manifest.num_layers} layers, {manifest.num_heads} heads, "
-        f"hidden size {manifest.hidden_size}, at most {manifest.max_seq_length} tokens",
-    )
-    for file, names in manifest.graphs.items():
-        size = (report.directory / file).stat().st_size / 1e6
-        table.add_row(file, f"{size:.1f} MB: {', '.join(names)}")
-    for parity in report.parity:
-        worst = max(output.max_abs for output in parity.outputs.values())
-        table.add_row("parity", f"{parity.file}: max abs difference {worst:.1e} to the eager model")
-    if not report.parity:
-        table.add_row("parity", "not verified (--no-verify)")
-    table.add_row("time", f"{report.seconds:.1f} s")
+    table = Table("short name", "checkpoint", "head")
+    for name, paper_model in PAPER_MODELS.items():
+        table.add_row(name, paper_model.model_id, str(paper_model.head))
     stdout.print(table)
-    stdout.print(
-        f'next: python -c "from ditto_fast import FastEncoder; '
-        f"print(FastEncoder('{report.directory}').encode('Hello.')[:5])\"",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
+    stdout.print(f"architectures: {', '.join(SUPPORTED_MODEL_TYPES)}", highlight=False)
+
+
+def _verify(directory: Path, model: str | None, sentences: Path | None, as_json: bool) -> None:
+    try:
+        from ditto_fast.export.again import verify_directory
+    except ImportError as error:
+        raise _missing(error) from error
+    if sentences is None:
+        reports = verify_directory(directory, model)
+    else:
+        reports = verify_directory(directory, model, sentences.read_text(encoding="utf-8").splitlines())
+    if as_json:
+        typer.echo(json.dumps([report.to_dict() for report in reports], indent=2))
+        return
+    for report in reports:
+        stdout.print(
+            f"{report.file}: passed on {report.sentences} sentences, cosine min {report.cosine_min:.6f}",
+            highlight=False,
+        )
 
 
 def main() -> None:

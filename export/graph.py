@@ -1,6 +1,7 @@
 """The traced module: an encoder that returns a head's diagonal and its first and last hidden states.
 
-The diagonal is A_ii = exp(s_ii - logsumexp_j s_ij) with s = scale q k^T over the real tokens. The head's q
+The diagonal is A_ii = exp(s_ii - logsumexp_j s_ij) = 1 / sum_j exp(s_ij - s_ii) with s = scale q k^T over the real
+tokens; the second form is exact at logits of any size, since an overflow gives 1 / inf = 0. The head's q
 and k are computed a second time from the layer's input, with that head's rows of the weights alone: under
 1 % of the work, and the layer's own attention stays as it was, so that graph optimisers still recognise it.
 """
@@ -18,6 +19,11 @@ from torch.nn import functional as F
 from ditto_fast.artifact import GRAPHS
 from ditto_fast.export.architectures import Architecture, Tap
 from ditto_fast.heads import Head
+
+
+def is_ditto(node_name: str) -> bool:
+    """Whether a node of the written graph is Ditto's own: the tracer names the encoder's nodes /model/..."""
+    return node_name.startswith("/") and not node_name.startswith("/model/")
 
 
 @contextmanager
@@ -47,7 +53,7 @@ def record(taps: dict[str, Tap]) -> Iterator[dict[str, Tensor]]:
 
 
 def attention_diagonal(query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
-    """A_ii = exp(s_ii - logsumexp_j s_ij) over the keys that the mask allows.
+    """A_ii = 1 / sum_j exp(s_ij - s_ii) over the keys j that the mask allows.
 
     Args:
         query: Scaled queries of one head (B, T, D).
@@ -59,11 +65,10 @@ def attention_diagonal(query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
     """
     query, key = query.float(), key.float()
     real = mask > 0
-    blocked = (1.0 - real.float()) * torch.finfo(torch.float32).min / 2  # halved: the sum stays finite
-    scores = torch.matmul(query, key.transpose(1, 2)) + blocked[:, None, :]
-    own = (query * key).sum(dim=-1)
-    diagonal = torch.exp(own - torch.logsumexp(scores, dim=-1))
-    return torch.where(real, diagonal, torch.zeros_like(diagonal))
+    scores = torch.matmul(query, key.transpose(1, 2))
+    own = (query * key).sum(dim=-1, keepdim=True)
+    total = torch.exp((scores - own).masked_fill(~real[:, None, :], -torch.inf)).sum(dim=-1)
+    return torch.where(real, 1.0 / total, torch.zeros_like(total))
 
 
 class DittoGraph(nn.Module):
@@ -73,17 +78,19 @@ class DittoGraph(nn.Module):
         model: The bare encoder, in evaluation mode.
         architecture: Its adapter.
         head: The head.
-        kind: "tokens" or "embedding".
+        kind: A key of `ditto_fast.artifact.GRAPHS`.
+        normalize: Divide the embedding by its L2 norm.
     """
 
     weight: Tensor
     bias: Tensor
 
-    def __init__(self, model: nn.Module, architecture: Architecture, head: Head, kind: str) -> None:
+    def __init__(self, model: nn.Module, architecture: Architecture, head: Head, kind: str, normalize: bool) -> None:
         super().__init__()
         self.model = model
         self.config = model.config
         self.output_names = GRAPHS[kind][1]
+        self.normalize = normalize
         self._taps = {
             "first": architecture.first_hidden_state(model),
             "layer_input": architecture.layer_input(model, head.layer),
@@ -104,10 +111,16 @@ class DittoGraph(nn.Module):
         with record(self._taps) as recorded:
             last = self.model(**inputs, return_dict=True).last_hidden_state
         first = recorded["first"]
-        diagonal = attention_diagonal(*self._query_key(recorded["layer_input"]), attention_mask)
+        query, key = self._query_key(recorded["layer_input"])
+        diagonal = attention_diagonal(query, key, attention_mask)
         weights = 0.5 * diagonal[:, None, :]
-        embedding = (torch.matmul(weights, first.float()) + torch.matmul(weights, last.float()))[:, 0, :]
+        # the sum first: a MatMul on h0 would hide the first layer's attention from the fuser, as said below
+        embedding = torch.matmul(weights, (first + last).float())[:, 0, :]
+        if self.normalize:
+            embedding = F.normalize(embedding, dim=-1)
         outputs = {
+            "query": query,
+            "key": key,
             "attention_diagonal": diagonal,
             "first_hidden_state": first,
             "last_hidden_state": last,

@@ -1,27 +1,29 @@
-"""Export, step by step: load, trace and write each graph, add what is needed to tokenize, verify, rename."""
+"""Export, step by step: load, write the graphs, add what is needed to tokenize, verify, rename."""
 
 from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ditto_fast.artifact import GRAPHS, TOKENIZER_FILE, Manifest, graph_file
-from ditto_fast.checks import one_of
+from ditto_fast.artifact import GRAPHS, PRECISIONS, TOKENIZER_FILE, GraphInfo, Manifest, graph_file
+from ditto_fast.checks import one_of, positive_int
 from ditto_fast.errors import OptionError
 from ditto_fast.export.checkpoint import Checkpoint, load_checkpoint
-from ditto_fast.export.graph import DittoGraph
-from ditto_fast.export.optimum_export import write_onnx
-from ditto_fast.export.verify import Parity, verify_graph
+from ditto_fast.export.graph_files import GraphOptions, write_graphs
+from ditto_fast.export.optimize import LEVELS
+from ditto_fast.export.quality import StsBDev
+from ditto_fast.export.verify import SENTENCES, verify_graph
 from ditto_fast.files import atomic_directory, check_output_directory
 from ditto_fast.heads import Head, resolve_head
 from ditto_fast.pooling import DEFAULT_POOLING
 from ditto_fast.session import import_onnxruntime
 from ditto_fast.tokenizer import Tokenizer, resolve_max_seq_length
+from ditto_fast.tolerances import MAX_SPEARMAN_DROPS
 
 DEFAULT_OPSET = 18
 _VERSIONED = ("ditto-fast", "torch", "transformers", "optimum", "optimum-onnx", "onnx", "tokenizers")
@@ -33,19 +35,34 @@ class ExportReport:
 
     Args:
         directory: The export directory.
-        manifest: Its manifest.
-        parity: One report a graph file; empty where verification was turned off.
+        manifest: Its manifest, with the parity report of each graph.
         seconds: How long it took.
     """
 
     directory: Path
     manifest: Manifest
-    parity: tuple[Parity, ...]
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
         """The report for machines."""
         return {"directory": str(self.directory), "seconds": self.seconds, "manifest": asdict(self.manifest)}
+
+
+@dataclass(frozen=True)
+class Verification:
+    """How an export is verified.
+
+    Args:
+        enabled: Compare every graph with the eager model before the directory appears.
+        min_cosine: Smallest cosine to the eager fp32 embedding; `ditto_fast.tolerances.MIN_COSINES` by default.
+        senteval: Folder that holds downstream/: STS-B dev is scored before and after, too.
+        max_spearman_drop: Points that STS-B dev may lose; `MAX_SPEARMAN_DROPS` by default.
+    """
+
+    enabled: bool = True
+    min_cosine: float | None = None
+    senteval: Path | None = None
+    max_spearman_drop: float | None = None
 
 
 def export_model(
@@ -54,9 +71,12 @@ def export_model(
     output: str | Path | None = None,
     *,
     outputs: Sequence[str] = ("tokens",),
+    precision: Sequence[str] = ("fp32",),
+    optimize: str = "full",
+    normalize: bool = False,
     max_seq_length: int | None = None,
     opset: int = DEFAULT_OPSET,
-    verify: bool = True,
+    verification: Verification = Verification(),  # frozen
     force: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ExportReport:
@@ -67,17 +87,23 @@ def export_model(
         head: The head, "L-H", counted from 1; may be left out for the paper's checkpoints.
         output: The directory to write; NAME-ditto-L-H in the working directory by default.
         outputs: Kinds of graph to write. "tokens" (model.onnx, the three outputs that every pooling
-            needs) is always written; "embedding" adds model_embedding.onnx, pooled inside the graph.
+            needs) is always written; "embedding" adds model_embedding.onnx, pooled inside the graph;
+            "head" adds model_head.onnx, which gives the head's query and key to a kernel. Several share
+            one file of weights.
+        precision: "fp32", "fp16" (for GPUs) or "int8" (for CPUs), or several.
+        optimize: "full" (fused attention where the runtime has a pattern), "basic" or "none".
+        normalize: Divide embeddings by their L2 norm, inside the embedding graph too.
         max_seq_length: Length in tokens that texts are cut to; see
             `ditto_fast.tokenizer.resolve_max_seq_length`.
         opset: ONNX operator set.
-        verify: Compare every written graph with the eager model before the directory appears.
+        verification: How the graphs are compared with the eager model.
         force: Replace a directory that is not empty.
         progress: Called with a line of text at each step.
 
     Raises:
         HeadError: The head is not written L-H or the model does not have it.
         ModelNotFoundError: The checkpoint cannot be found or loaded.
+        OptionError: An option is outside its valid values.
         UnsupportedModelError: It is no encoder that can be exported.
         OutputExistsError: `output` is not empty and `force` is off.
         ParityError: A written graph differs from the eager model; nothing is left behind.
@@ -89,10 +115,14 @@ def export_model(
     """
     started = time.perf_counter()
     name, chosen = str(model), resolve_head(str(model), head)
-    kinds = _graph_kinds(outputs)
-    if output is None:
-        output = f"{Path(name).name}-ditto-{chosen}"
-    directory = Path(output)
+    options = GraphOptions(
+        kinds=_choices("outputs", outputs, GRAPHS, always="tokens"),
+        precisions=_choices("precision", precision, PRECISIONS),
+        level=one_of("optimize", optimize, LEVELS),
+        normalize=normalize,
+        opset=positive_int("opset", opset),
+    )
+    directory = Path(output if output is not None else f"{Path(name).name}-ditto-{chosen}")
     check_output_directory(directory, force)  # before the long work
     import_onnxruntime()
     progress(f"loading {name}")
@@ -101,30 +131,24 @@ def export_model(
     chosen.check(config.num_hidden_layers, config.num_attention_heads)
     with atomic_directory(directory, force) as folder:
         limit = _write_tokenizer(checkpoint, folder, max_seq_length)
+        tokenizer = Tokenizer(folder, limit)
         inputs = _input_names(checkpoint)
-        parity = []
-        for kind in kinds:
-            progress(f"writing {graph_file(kind)}")
-            graph = DittoGraph(checkpoint.model, checkpoint.architecture, chosen, kind)
-            path = folder / graph_file(kind)
-            write_onnx(graph, inputs, path, opset)
-            if verify:
-                progress(f"verifying {graph_file(kind)} against the eager model")
-                tokenizer = Tokenizer(folder, limit)
-                pad_id = checkpoint.tokenizer.pad_token_id
-                parity.append(verify_graph(path, kind, checkpoint.model, chosen, tokenizer, pad_id, inputs))
-                parity[-1].check()
-        manifest = _manifest(checkpoint, chosen, kinds, limit, opset, parity)
+        fused = write_graphs(checkpoint, chosen, options, tokenizer, inputs, folder, progress)
+        manifest = _manifest(checkpoint, chosen, options, limit, fused)
         manifest.write(folder)
+        if verification.enabled:
+            manifest = _verified(manifest, checkpoint, chosen, tokenizer, folder, verification, progress)
+            manifest.write(folder)
         manifest = Manifest.read(folder)
-    return ExportReport(directory, manifest, tuple(parity), time.perf_counter() - started)
+    return ExportReport(directory, manifest, time.perf_counter() - started)
 
 
-def _graph_kinds(outputs: Sequence[str]) -> list[str]:
-    if isinstance(outputs, str):
-        raise OptionError(f"outputs must be a sequence of names such as ['tokens']; got {outputs!r}.")
-    asked = {one_of("outputs", kind, GRAPHS) for kind in outputs}
-    return [kind for kind in GRAPHS if kind == "tokens" or kind in asked]
+def _choices(name: str, asked: Sequence[str], valid: Iterable[str], always: str = "") -> tuple[str, ...]:
+    """The choices asked for, in the order of `valid`."""
+    if isinstance(asked, str) or not asked:
+        raise OptionError(f"{name} must be a sequence of names such as [{next(iter(valid))!r}]; got {asked!r}.")
+    chosen = {one_of(name, choice, valid) for choice in asked}
+    return tuple(choice for choice in valid if choice in chosen or choice == always)
 
 
 def _input_names(checkpoint: Checkpoint) -> tuple[str, ...]:
@@ -154,9 +178,10 @@ def _write_tokenizer(checkpoint: Checkpoint, folder: Path, max_seq_length: int |
 
 
 def _manifest(
-    checkpoint: Checkpoint, head: Head, kinds: list[str], limit: int, opset: int, parity: list[Parity]
+    checkpoint: Checkpoint, head: Head, options: GraphOptions, limit: int, fused: dict[str, dict[str, int]]
 ) -> Manifest:
     config = checkpoint.model.config
+    files = {graph_file(kind, precision): (kind, precision) for kind, precision in options.each()}
     return Manifest(
         source={
             "model_id": checkpoint.name,
@@ -174,9 +199,47 @@ def _manifest(
         max_positions=checkpoint.architecture.max_positions(config),
         max_seq_length=limit,
         pooling=DEFAULT_POOLING,
-        precision="fp32",
-        opset=opset,
-        graphs={graph_file(kind): list(GRAPHS[kind][1]) for kind in kinds},
+        normalize=options.normalize,
+        optimize=options.level,
+        opset=options.opset,
+        graphs={
+            file: GraphInfo(kind, precision, list(GRAPHS[kind][1]), fused[file], parity=None)
+            for file, (kind, precision) in files.items()
+        },
         versions={name: version(name) for name in _VERSIONED},
-        parity={report.file: report.to_dict() for report in parity} or None,
     )
+
+
+def _verified(
+    manifest: Manifest,
+    checkpoint: Checkpoint,
+    head: Head,
+    tokenizer: Tokenizer,
+    folder: Path,
+    verification: Verification,
+    progress: Callable[[str], None],
+) -> Manifest:
+    """The manifest with a passed parity report for each graph."""
+    sts_b = None if verification.senteval is None else StsBDev(verification.senteval, checkpoint, head)
+    graphs = {}
+    for file, info in manifest.graphs.items():
+        progress(f"verifying {file} against the eager model")
+        parity = verify_graph(
+            folder / file,
+            info.kind,
+            info.precision,
+            checkpoint,
+            head,
+            tokenizer,
+            unit_norm=manifest.normalize,
+            min_cosine=verification.min_cosine,
+        )
+        parity.check(SENTENCES)
+        report = parity.to_dict()
+        if sts_b is not None and info.kind != "head":
+            max_drop = verification.max_spearman_drop
+            drop = sts_b.compare(folder / file, MAX_SPEARMAN_DROPS[info.precision] if max_drop is None else max_drop)
+            drop.check()
+            report["sts_b_dev"] = drop.to_dict()
+        graphs[file] = replace(info, parity=report)
+    return replace(manifest, graphs=graphs)

@@ -1,8 +1,9 @@
-"""Parity: the written file against the eager reference, output by output, before anyone uses it."""
+"""Parity: each written file against the eager reference, before anyone uses it."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,14 @@ from numpy.typing import NDArray
 from ditto_fast.artifact import GRAPHS
 from ditto_fast.batches import pad
 from ditto_fast.errors import ParityError
+from ditto_fast.export.checkpoint import Checkpoint
 from ditto_fast.export.reference import eager_outputs
 from ditto_fast.heads import Head
+from ditto_fast.pooling import DEFAULT_POOLING, normalize, pool
 from ditto_fast.session import open_session
+from ditto_fast.similarity import similarity_pairwise
 from ditto_fast.tokenizer import Tokenizer
-from ditto_fast.tolerances import TOLERANCES, difference
+from ditto_fast.tolerances import MIN_COSINES, TOLERANCES, difference
 
 # From one word to past most position tables, with what breaks tokenizers: an empty text, other scripts.
 SENTENCES = (
@@ -32,6 +36,8 @@ SENTENCES = (
     "word " * 700,
 )
 
+Arrays = dict[str, NDArray[Any]]
+
 
 @dataclass(frozen=True)
 class OutputParity:
@@ -40,7 +46,7 @@ class OutputParity:
     Args:
         max_abs: Largest absolute difference.
         max_relative: The same per unit of max(1, largest |reference|): what the tolerance bounds.
-        worst_sentence: Number of the sentence in `SENTENCES` where it occurs.
+        worst_sentence: Number of the sentence where it occurs.
     """
 
     max_abs: float
@@ -50,82 +56,140 @@ class OutputParity:
 
 @dataclass(frozen=True)
 class Parity:
-    """The report of one graph file."""
+    """The report of one graph file.
+
+    Args:
+        file: Its name.
+        sentences: How many sentences were compared.
+        outputs: How far each output lies from the reference.
+        tolerance: Largest `max_relative` allowed in fp32; None for other precisions.
+        cosine_min: Smallest cosine of an embedding with the reference's.
+        cosine_mean: Their mean.
+        min_cosine: Smallest `cosine_min` allowed.
+    """
 
     file: str
     sentences: int
-    tolerance: float
     outputs: dict[str, OutputParity]
+    tolerance: float | None
+    cosine_min: float
+    cosine_mean: float
+    min_cosine: float
 
     @property
     def passed(self) -> bool:
-        """Whether every output is within the tolerance; NaN is not."""
-        return all(output.max_relative <= self.tolerance for output in self.outputs.values())
+        """Whether all is within the limits; NaN is not."""
+        within = self.tolerance is None or all(o.max_relative <= self.tolerance for o in self.outputs.values())
+        return within and self.cosine_min >= self.min_cosine
 
     def to_dict(self) -> dict[str, Any]:
         """The report as the manifest keeps it."""
         return asdict(self)
 
-    def check(self) -> None:
+    def check(self, sentences: Sequence[str]) -> None:
         """Passes a good report.
 
         Raises:
-            ParityError: An output is out of tolerance; the message has the figures.
+            ParityError: Something is out of its limit; the message has the figures.
         """
         if self.passed:
             return
         figures = "; ".join(
             f"{name}: max abs {output.max_abs:.3g}, relative {output.max_relative:.3g}, worst on sentence "
-            f"{output.worst_sentence} ({SENTENCES[output.worst_sentence][:30]!r})"
+            f"{output.worst_sentence} ({sentences[output.worst_sentence][:30]!r})"
             for name, output in self.outputs.items()
         )
+        limit = f"cosine below {self.min_cosine:g}" if self.tolerance is None else f"over {self.tolerance:g}"
         raise ParityError(
-            f"{self.file} differs from the eager model by more than {self.tolerance:g}: {figures}. "
-            "Nothing was written. Please report the model; --no-verify writes the file all the same."
+            f"{self.file} differs from the eager model ({limit}): cosine min {self.cosine_min:.6f}, mean "
+            f"{self.cosine_mean:.6f}; {figures}. Not finite in fp16 means that the model overflows: use fp32 or int8. "
+            "Nothing was written. --no-verify writes the file all the same."
         )
-
-
-def _batches(tokenizer: Tokenizer, pad_token_id: int) -> list[tuple[list[int], NDArray[np.int64], NDArray[np.int64]]]:
-    """Every sentence alone, then all but the longest in one padded batch: (numbers, input_ids, mask)."""
-    token_ids = tokenizer(SENTENCES)
-    groups = [[number] for number in range(len(SENTENCES))] + [list(range(len(SENTENCES) - 1))]
-    return [(group, *pad([token_ids[number] for number in group], pad_token_id)) for group in groups]
 
 
 def verify_graph(
     path: Path,
     kind: str,
-    model: Any,
+    precision: str,
+    checkpoint: Checkpoint,
     head: Head,
     tokenizer: Tokenizer,
-    pad_token_id: int,
-    input_names: tuple[str, ...],
+    unit_norm: bool,
+    min_cosine: float | None = None,
+    sentences: Sequence[str] = SENTENCES,
 ) -> Parity:
-    """Runs `SENTENCES` through the file and through the eager model and compares every output by name.
+    """Runs sentences through the file and through the eager model and compares every output by name.
 
     Args:
         path: The .onnx file.
         kind: Its kind, a key of `ditto_fast.artifact.GRAPHS`.
-        model: The eager model.
+        precision: Its precision.
+        checkpoint: The eager model.
         head: The head.
         tokenizer: Tokenizer of the export.
-        pad_token_id: Id that pads the batch.
-        input_names: Inputs of the graph.
+        unit_norm: Whether the embedding graph divides by the L2 norm.
+        min_cosine: Smallest cosine allowed; the precision's own of `MIN_COSINES` by default.
+        sentences: What to compare on.
     """
     session = open_session(path, "cpu", num_threads=0)
     names = list(GRAPHS[kind][1])
     worst = {name: OutputParity(0.0, 0.0, 0) for name in names}
-    for numbers, input_ids, mask in _batches(tokenizer, pad_token_id):
+    cosines = []
+    for numbers, input_ids, mask in _batches(tokenizer, checkpoint.tokenizer.pad_token_id, sentences):
         feeds = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
-        feeds = {name: feeds[name] for name in input_names}
-        expected = eager_outputs(model, feeds, head)
-        for name, actual in zip(names, session.run(names, feeds), strict=True):
+        feeds = {node.name: feeds[node.name] for node in session.get_inputs()}
+        expected = eager_outputs(checkpoint.model, feeds, head)
+        if unit_norm:
+            expected["sentence_embedding"] = normalize(expected["sentence_embedding"])
+        actual = dict(zip(names, session.run(names, feeds), strict=True))
+        cosines.append(similarity_pairwise(_embedding(actual, mask), expected["sentence_embedding"]))
+        for name in sorted(expected.keys() & actual.keys()):
             for row, number in enumerate(numbers):
                 # what a graph leaves in the hidden states of padding is nobody's business
                 tokens = mask[row] > 0 if name.endswith("hidden_state") else slice(None)
-                parity = _compare(actual[row][tokens], expected[name][row][tokens], number)
+                parity = _compare(actual[name][row][tokens], expected[name][row][tokens], number)
                 worst[name] = max(worst[name], parity, key=_badness)
-    return Parity(path.name, len(SENTENCES), TOLERANCES["fp32"], worst)
+    everything = np.concatenate(cosines)
+    return Parity(
+        path.name,
+        len(sentences),
+        {name: parity for name, parity in worst.items() if name in expected},
+        TOLERANCES["fp32"] if precision == "fp32" else None,
+        float(everything.min()),
+        float(everything.mean()),
+        MIN_COSINES[precision] if min_cosine is None else min_cosine,
+    )
+
+
+def _batches(
+    tokenizer: Tokenizer, pad_token_id: int, sentences: Sequence[str]
+) -> list[tuple[list[int], NDArray[np.int64], NDArray[np.int64]]]:
+    """Every sentence alone, then all but the last in one padded batch: (numbers, input_ids, mask)."""
+    token_ids = tokenizer(sentences)
+    groups = [[number] for number in range(len(sentences))]
+    if len(sentences) > 2:
+        groups.append(list(range(len(sentences) - 1)))
+    return [(group, *pad([token_ids[number] for number in group], pad_token_id)) for group in groups]
+
+
+def _embedding(outputs: Arrays, mask: NDArray[np.int64]) -> NDArray[np.float32]:
+    """The embedding (B, H) that a graph's outputs stand for, whatever its kind."""
+    if "sentence_embedding" in outputs:
+        embedding: NDArray[np.float32] = outputs["sentence_embedding"]
+        return embedding
+    diagonal = outputs.get("attention_diagonal")
+    if diagonal is None:
+        diagonal = _diagonal(outputs["query"], outputs["key"], mask)
+    return pool(DEFAULT_POOLING, diagonal, outputs["first_hidden_state"], outputs["last_hidden_state"], mask)
+
+
+def _diagonal(query: NDArray[Any], key: NDArray[Any], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+    """A_ii = 1 / sum_j exp(s_ij - s_ii) over the real tokens j, s = query . key: (B, T)."""
+    scores = np.einsum("bid,bjd->bij", query.astype(np.float64), key.astype(np.float64))
+    own = np.einsum("bid,bid->bi", query.astype(np.float64), key.astype(np.float64))
+    ratios = np.exp(scores - own[:, :, None]) * mask[:, None, :]
+    diagonal: NDArray[np.float32] = (mask / np.maximum(ratios.sum(axis=-1), 1e-300)).astype(np.float32)
+    return diagonal
 
 
 def _compare(actual: NDArray[np.float32], expected: NDArray[np.float32], number: int) -> OutputParity:

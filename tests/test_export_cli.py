@@ -54,7 +54,7 @@ def test_a_folder_becomes_an_export_that_encodes(run, checkpoint, tmp_path: Path
     assert forced.returncode == 0, forced.stderr
     summary = json.loads(forced.stdout)  # nothing else on stdout
     assert summary["manifest"]["head"] == "1-3"
-    assert summary["manifest"]["parity"] is None
+    assert summary["manifest"]["graphs"]["model.onnx"]["parity"] is None
     assert not (tmp_path / "out" / "model_embedding.onnx").exists()
 
 

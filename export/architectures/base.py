@@ -40,6 +40,8 @@ class Architecture(ABC):
     """One family of encoders. The methods take the bare encoder (an AutoModel)."""
 
     model_types: ClassVar[tuple[str, ...]]
+    fusion: ClassVar[str | None] = None
+    """Name of onnxruntime.transformers' fuser whose patterns fit the traced graph, None where none does."""
 
     @abstractmethod
     def max_positions(self, config: Any) -> int:

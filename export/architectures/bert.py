@@ -14,6 +14,7 @@ class Bert(Architecture):
     """
 
     model_types: ClassVar[tuple[str, ...]] = ("bert", "electra")
+    fusion: ClassVar[str | None] = "bert"
 
     def max_positions(self, config: Any) -> int:
         """Rows of the position table."""

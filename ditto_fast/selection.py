@@ -1,0 +1,106 @@
+"""Which graph file of an export serves what a user asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ditto_fast.artifact import PRECISIONS, GraphInfo, Manifest, graph_file, graph_kind, weights_file
+from ditto_fast.checks import one_of
+from ditto_fast.errors import ExportDirectoryError
+from ditto_fast.pooling import POOLINGS
+from ditto_fast.session import open_session
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A graph file, the export it is of, and the pooling to do.
+
+    Args:
+        path: The .onnx file.
+        manifest: The manifest of its directory.
+        pooling: A name of `ditto_fast.pooling.POOLINGS`.
+    """
+
+    path: Path
+    manifest: Manifest
+    pooling: str
+
+    @property
+    def info(self) -> GraphInfo:
+        """What the manifest says of the file."""
+        return self.manifest.graphs[self.path.name]
+
+    @property
+    def directory(self) -> Path:
+        """The export directory."""
+        return self.path.parent
+
+
+def select(path: Path, pooling: str | None, precision: str | None, kind: str | None = None) -> Selection:
+    """Chooses the graph file to run.
+
+    Args:
+        path: An export directory, or an .onnx file in it, which is then the choice.
+        pooling: What to pool, the export's own by default.
+        precision: Precision of the graph; by default the first of `PRECISIONS` that the directory holds.
+        kind: Kind of graph; by default "embedding" where it exists and does that pooling, else "tokens".
+
+    Raises:
+        ExportDirectoryError: The path is no export, lacks a file, or holds no graph that serves.
+        OptionError: `pooling` or `precision` is not a valid name.
+    """
+    if not path.exists():
+        raise ExportDirectoryError(f"{path} does not exist. Make it with ditto-export --model MODEL.")
+    manifest = _manifest(path)
+    pooling = one_of("pooling", manifest.pooling if pooling is None else pooling, POOLINGS)
+    if path.suffix != ".onnx":
+        path = path / _choose(manifest, pooling, precision, kind)
+    if path.name not in manifest.graphs:
+        raise ExportDirectoryError(
+            f"{path.parent} holds {', '.join(manifest.graphs)}, not {path.name}. "
+            "Export again with the --outputs and --precision that you need."
+        )
+    selection = Selection(path, manifest, pooling)
+    if precision not in (None, selection.info.precision):
+        raise ExportDirectoryError(f"{path} is {selection.info.precision}, not {precision}; name another file.")
+    if selection.info.kind == "embedding" and pooling != manifest.pooling:
+        raise ExportDirectoryError(
+            f"{path} pools {manifest.pooling} inside the graph, so it cannot give {pooling!r}. "
+            f"Pass the directory or its {graph_file('tokens', selection.info.precision)}."
+        )
+    _check_files(selection)
+    return selection
+
+
+def _manifest(path: Path) -> Manifest:
+    if path.suffix != ".onnx":
+        return Manifest.read(path)
+    try:
+        return Manifest.read(path.parent)
+    except ExportDirectoryError:  # a graph from elsewhere: its outputs tell more than a missing manifest
+        outputs = [output.name for output in open_session(path, "cpu", num_threads=1).get_outputs()]
+        graph_kind(outputs, path)
+        raise
+
+
+def _choose(manifest: Manifest, pooling: str, precision: str | None, kind: str | None) -> str:
+    held = {info.precision for info in manifest.graphs.values()}
+    present = [name for name in PRECISIONS if name in held]
+    chosen = one_of("precision", present[0] if precision is None else precision, present)
+    if kind is None:
+        embedding = graph_file("embedding", chosen) in manifest.graphs and pooling == manifest.pooling
+        kind = "embedding" if embedding else "tokens"
+    return graph_file(kind, chosen)
+
+
+def _check_files(selection: Selection) -> None:
+    """Names a file that was lost on the way; graphs refer to the file of shared weights by name."""
+    weights = weights_file(selection.info.precision)
+    needed = [selection.path.name] + [weights] * (weights in selection.manifest.files)
+    missing = [name for name in needed if not (selection.directory / name).is_file()]
+    if missing:
+        raise ExportDirectoryError(
+            f"{selection.directory} lacks {', '.join(missing)}, which {selection.path.name} needs: the files of an "
+            "export belong together. Copy the whole folder, or export again."
+        )
