@@ -1,69 +1,15 @@
-"""The traced module: an encoder that returns a head's diagonal and its first and last hidden states.
-
-The diagonal is A_ii = exp(s_ii - logsumexp_j s_ij) with s = scale q k^T over the real tokens. The head's q
-and k are computed a second time from the layer's input, with that head's rows of the weights alone: under
-1 % of the work, and the layer's own attention stays as it was, so that graph optimisers still recognise it.
-"""
+"""The traced module: an encoder that returns a head's diagonal and its first and last hidden states."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ditto_fast.artifact import GRAPHS
-from ditto_fast.export.architectures import Architecture, Tap
+from ditto_fast.export.architectures import Architecture
+from ditto_fast.export.diagonal import head_diagonal
+from ditto_fast.export.taps import record
 from ditto_fast.heads import Head
-
-
-@contextmanager
-def record(taps: dict[str, Tap]) -> Iterator[dict[str, Tensor]]:
-    """Yields a dict that holds, after the model has run, the tensor that passed each tap."""
-    recorded: dict[str, Tensor] = {}
-
-    def hook(name: str, tap: Tap) -> torch.utils.hooks.RemovableHandle:
-        if tap.side == "input":
-
-            def take_input(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-                recorded[name] = args[0] if args else kwargs["hidden_states"]
-
-            return tap.module.register_forward_pre_hook(take_input, with_kwargs=True)
-
-        def take_output(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
-            recorded[name] = output[0] if isinstance(output, tuple) else output
-
-        return tap.module.register_forward_hook(take_output)
-
-    handles = [hook(name, tap) for name, tap in taps.items()]
-    try:
-        yield recorded
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def attention_diagonal(query: Tensor, key: Tensor, mask: Tensor) -> Tensor:
-    """A_ii = exp(s_ii - logsumexp_j s_ij) over the keys that the mask allows.
-
-    Args:
-        query: Scaled queries of one head (B, T, D).
-        key: Keys of the head (B, T, D).
-        mask: Attention mask (B, T), 1 on real tokens.
-
-    Returns:
-        The diagonal (B, T), float32; exactly 0 on padding, so a fully masked row is 0 throughout.
-    """
-    query, key = query.float(), key.float()
-    real = mask > 0
-    blocked = (1.0 - real.float()) * torch.finfo(torch.float32).min / 2  # halved: the sum stays finite
-    scores = torch.matmul(query, key.transpose(1, 2)) + blocked[:, None, :]
-    own = (query * key).sum(dim=-1)
-    diagonal = torch.exp(own - torch.logsumexp(scores, dim=-1))
-    return torch.where(real, diagonal, torch.zeros_like(diagonal))
 
 
 class DittoGraph(nn.Module):
@@ -76,23 +22,13 @@ class DittoGraph(nn.Module):
         kind: "tokens" or "embedding".
     """
 
-    weight: Tensor
-    bias: Tensor
-
     def __init__(self, model: nn.Module, architecture: Architecture, head: Head, kind: str) -> None:
         super().__init__()
         self.model = model
         self.config = model.config
         self.output_names = GRAPHS[kind][1]
-        self._taps = {
-            "first": architecture.first_hidden_state(model),
-            "layer_input": architecture.layer_input(model, head.layer),
-        }
-        projection = architecture.head_projection(model, head.layer, head.number)
-        weight = torch.cat([projection.query_weight * projection.scale, projection.key_weight])
-        bias = torch.cat([projection.query_bias * projection.scale, projection.key_bias])
-        self.register_buffer("weight", weight.detach().clone())
-        self.register_buffer("bias", bias.detach().clone())
+        self.diagonal = head_diagonal(architecture, model, head)
+        self._taps = {"first": architecture.first_hidden_state(model), **self.diagonal.taps}
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
@@ -104,7 +40,7 @@ class DittoGraph(nn.Module):
         with record(self._taps) as recorded:
             last = self.model(**inputs, return_dict=True).last_hidden_state
         first = recorded["first"]
-        diagonal = attention_diagonal(*self._query_key(recorded["layer_input"]), attention_mask)
+        diagonal = self.diagonal(recorded, attention_mask)
         weights = 0.5 * diagonal[:, None, :]
         embedding = (torch.matmul(weights, first.float()) + torch.matmul(weights, last.float()))[:, 0, :]
         outputs = {
@@ -114,13 +50,3 @@ class DittoGraph(nn.Module):
             "sentence_embedding": embedding,
         }
         return {name: outputs[name] for name in self.output_names}
-
-    def _query_key(self, layer_input: Tensor) -> tuple[Tensor, Tensor]:
-        """Scaled query and key (B, T, D) each.
-
-        One Gemm over flat rows: fusion counts the MatMuls on a layer's input to find its attention.
-        """
-        batch, tokens, hidden = layer_input.shape
-        both = F.linear(layer_input.reshape(-1, hidden), self.weight, self.bias)
-        query, key = both.view(batch, tokens, -1).chunk(2, dim=-1)
-        return query, key
