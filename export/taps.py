@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import nn
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class AttentionTap(Tap):
 @contextmanager
 def record(taps: Mapping[str, Tap]) -> Iterator[dict[str, Any]]:
     """Yields a dict that holds, after the model has run, the tensor of each tap."""
-    recorded: dict[str, Tensor] = {}
+    recorded: dict[str, Any] = {}
     with ExitStack() as stack:
         for name, tap in taps.items():
             _attach(stack, recorded, name, tap)
