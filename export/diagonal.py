@@ -1,8 +1,8 @@
 """A head's attention diagonal A_ii as part of the graph, in one of two ways.
 
-Projected: A_ii = exp(s_ii - logsumexp_j s_ij) with s = scale q k^T + bias over the real tokens. The head's q
-and k are computed a second time from the layer's input, with that head's rows of the weights alone: under
-1 % of the work, and the layer's own attention stays as it was, so that graph optimisers still recognise it.
+Projected: A = softmax(scale q k^T + bias) over the real tokens. The head's q and k are computed a second time
+from the layer's input, with that head's rows of the weights alone: under 1 % of the work, and the layer's own
+attention stays as it was, so that graph optimisers still recognise it.
 
 Captured: the diagonal of the probabilities that the layer's eager attention computes anyway. It serves any
 attention whatever its scores are made of, and costs nothing where no optimiser would fuse the layer.
@@ -98,7 +98,10 @@ def matrix_diagonal(matrix: Tensor) -> Tensor:
 
 
 def attention_diagonal(query: Tensor, key: Tensor, mask: Tensor, score_bias: Tensor | None = None) -> Tensor:
-    """A_ii = exp(s_ii - logsumexp_j s_ij) over the keys that the mask allows.
+    """A_ii of softmax(q k^T + bias) over the keys that the mask allows.
+
+    The whole row is normalised although one entry is kept: ONNX Runtime's shape inference, which some fusions
+    need, knows Softmax and stops at the reductions of a logsumexp.
 
     Args:
         query: Scaled queries of one head (B, T, D).
@@ -109,13 +112,10 @@ def attention_diagonal(query: Tensor, key: Tensor, mask: Tensor, score_bias: Ten
     Returns:
         The diagonal (B, T), float32; exactly 0 on padding, so a fully masked row is 0 throughout.
     """
-    query, key = query.float(), key.float()
     real = mask > 0
     blocked = (1.0 - real.float()) * torch.finfo(torch.float32).min / 2  # halved: the sum stays finite
-    scores = torch.matmul(query, key.transpose(1, 2)) + blocked[:, None, :]
-    own = (query * key).sum(dim=-1)
+    scores = torch.matmul(query.float(), key.float().transpose(1, 2)) + blocked[:, None, :]
     if score_bias is not None:
         scores = scores + score_bias.float()
-        own = own + matrix_diagonal(score_bias.float())
-    diagonal = torch.exp(own - torch.logsumexp(scores, dim=-1))
+    diagonal = matrix_diagonal(torch.softmax(scores, dim=-1))
     return torch.where(real, diagonal, torch.zeros_like(diagonal))
