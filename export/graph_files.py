@@ -11,6 +11,7 @@ import onnx
 
 from ditto_fast.artifact import graph_file, weights_file
 from ditto_fast.export.checkpoint import Checkpoint
+from ditto_fast.export.diagonal import ProjectedDiagonal
 from ditto_fast.export.graph import DittoGraph
 from ditto_fast.export.optimize import count_fused, optimize
 from ditto_fast.export.optimum_export import write_onnx
@@ -57,17 +58,20 @@ def write_graphs(
     calibration = calibration_feeds(tokenizer) if "int8" in options.precisions else []
     with TemporaryDirectory(dir=folder.parent) as scratch:
         traced: dict[str, Path] = {}
+        level = options.level
         for kind in options.kinds:
             progress(f"tracing the {kind} graph")
             traced[kind] = Path(scratch) / graph_file(kind)
-            graph = DittoGraph(checkpoint.model, checkpoint.architecture, head, kind, options.normalize)
+            graph = DittoGraph(checkpoint.traced_model, checkpoint.architecture, head, kind, options.normalize)
+            if level == "full" and not isinstance(graph.diagonal, ProjectedDiagonal):
+                level = "basic"  # the fuser has no pattern for attention whose scores are more than q k^T
             write_onnx(graph, input_names, traced[kind], options.opset)
         for precision in options.precisions:
             graphs: dict[Path, onnx.ModelProto] = {}
             for kind in options.kinds:
                 path = folder / graph_file(kind, precision)
                 progress(f"writing {path.name}")
-                optimized = optimize(traced[kind], checkpoint, options.level, gpu=precision == "fp16")
+                optimized = optimize(traced[kind], checkpoint.model.config, level, gpu=precision == "fp16")
                 graphs[path] = convert(optimized, precision, calibration)
                 fused[path.name] = count_fused(graphs[path])
             save_graphs(graphs, folder / weights_file(precision))

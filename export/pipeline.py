@@ -192,7 +192,7 @@ def _manifest(
         head=str(head),
         num_layers=config.num_hidden_layers,
         num_heads=config.num_attention_heads,
-        head_dim=config.hidden_size // config.num_attention_heads,
+        head_dim=checkpoint.architecture.head_dim(config),
         hidden_size=config.hidden_size,
         vocab_size=config.vocab_size,
         pad_token_id=checkpoint.tokenizer.pad_token_id,

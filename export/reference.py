@@ -30,7 +30,7 @@ def eager_outputs(model: Any, inputs: Mapping[str, NDArray[np.int64]], head: Hea
         mask = tensors["attention_mask"].float()
         attention = outputs.attentions[head.layer - 1][:, head.number - 1]
         diagonal = attention.diagonal(dim1=-2, dim2=-1) * mask
-        first, last = outputs.hidden_states[0], outputs.hidden_states[-1]
+        first, last = outputs.hidden_states[0], outputs.last_hidden_state  # pre-norm models: after the last norm
         embedding = ((first + last) / 2 * diagonal.unsqueeze(-1)).sum(dim=1)
     named = {
         "attention_diagonal": diagonal,

@@ -93,7 +93,12 @@ def _t5(folder: Path) -> None:
 
 
 def _unknown(folder: Path) -> None:
-    transformers.FunnelConfig().save_pretrained(folder)
+    transformers.LukeConfig().save_pretrained(folder)
+    (folder / "model.safetensors").write_bytes(b"")
+
+
+def _no_attentions(folder: Path) -> None:
+    transformers.FNetConfig().save_pretrained(folder)
     (folder / "model.safetensors").write_bytes(b"")
 
 
@@ -104,7 +109,8 @@ def _no_weights(folder: Path) -> None:
 FOLDERS = {
     "decoder-only": (_gpt2, ["decoder-only", "bert"]),
     "encoder-decoder": (_t5, ["encoder-decoder", "bert"]),
-    "unsupported": (_unknown, ["'funnel'", "Supported: ", "roberta"]),
+    "unsupported": (_unknown, ["'luke'", "Supported: ", "roberta"]),
+    "no attentions": (_no_attentions, ["fnet has no attention matrix", "Supported: ", "roberta"]),
     "no weights": (_no_weights, ["no weights", "model.safetensors"]),
     "no config": (lambda _: None, ["no config.json"]),
 }

@@ -16,15 +16,21 @@ from ditto_fast.export import export_model
 from ditto_fast.export.pipeline import Verification
 from ditto_fast.tolerances import within
 
-HEADS = ("1-1", "2-3", "3-4")
+KINDS = ("tokens", "embedding")
+SHAPES = ((3, 23), (2, 40))  # the tracer's is (2, 16)
+ALL_SHAPES = ((1, 1), *SHAPES, (5, 8))  # for the paper's architectures
 
 
-@pytest.fixture(scope="module", params=[(name, head) for name in FAMILIES for head in HEADS], ids=lambda p: "-".join(p))
-def exported(request, checkpoint: Callable[[str], Path], tmp_path_factory) -> tuple[Path, Path, str]:
+@pytest.fixture(
+    scope="module",
+    params=[(name, head) for name, family in FAMILIES.items() for head in family.heads],
+    ids=lambda p: "-".join(p),
+)
+def exported(request, checkpoint: Callable[[str], Path], tmp_path_factory) -> tuple[str, Path, str]:
     name, head = request.param
     directory = tmp_path_factory.mktemp("export") / "out"
     export_model(checkpoint(name), head, directory, outputs=("tokens", "embedding"), verification=Verification(False))
-    return checkpoint(name), directory, head
+    return name, directory, head
 
 
 def _feeds(session: onnxruntime.InferenceSession, vocab_size: int, batch: int, tokens: int) -> dict[str, np.ndarray]:
@@ -41,33 +47,37 @@ def _feeds(session: onnxruntime.InferenceSession, vocab_size: int, batch: int, t
     return {node.name: feeds[node.name] for node in session.get_inputs()}
 
 
-@pytest.mark.parametrize("kind", ["tokens", "embedding"])
-@pytest.mark.parametrize("shape", [(1, 1), (3, 23), (2, 40), (5, 8)], ids=str)  # none is the tracer's (2, 16)
-def test_named_outputs_equal_the_eager_model(exported, kind: str, shape: tuple[int, int]):
-    folder, directory, head = exported
-    layer, number = map(int, head.split("-"))
-    session = onnxruntime.InferenceSession(directory / graph_file(kind))
-    assert [node.name for node in session.get_outputs()] == list(GRAPHS[kind][1])
-    feeds = _feeds(session, Manifest.read(directory).vocab_size, *shape)
-    expected = eager_reference(folder, feeds, layer, number)
-    mask = feeds["attention_mask"]
-    for node, actual in zip(session.get_outputs(), session.run(None, feeds), strict=True):
-        assert actual.dtype == np.float32
-        if node.name.endswith("hidden_state"):
-            assert within(actual[mask == 1], expected[node.name][mask == 1]), node.name
-        else:
-            assert within(actual, expected[node.name]), node.name
-    if kind == "tokens":
-        assert (session.run(["attention_diagonal"], feeds)[0][mask == 0] == 0).all()
+def _reference(checkpoint, name: str, feeds: dict[str, np.ndarray], layer: int, number: int) -> dict[str, np.ndarray]:
+    return eager_reference(checkpoint(name), feeds, layer, number, fp64=FAMILIES[name].fp64)
 
 
-def test_another_head_gives_other_vectors(exported):
+def test_named_outputs_equal_the_eager_model(exported, checkpoint):
+    name, directory, head = exported
+    sessions = {kind: onnxruntime.InferenceSession(directory / graph_file(kind)) for kind in KINDS}
+    vocab_size = Manifest.read(directory).vocab_size
+    for shape in ALL_SHAPES if name in ("bert", "roberta", "electra") else SHAPES:
+        feeds = _feeds(sessions["tokens"], vocab_size, *shape)
+        mask = feeds["attention_mask"]
+        expected = _reference(checkpoint, name, feeds, *map(int, head.split("-")))
+        for kind in KINDS:
+            names = GRAPHS[kind][1]
+            assert [node.name for node in sessions[kind].get_outputs()] == list(names)
+            actual = dict(zip(names, sessions[kind].run(None, feeds), strict=True))
+            for output, values in actual.items():
+                assert values.dtype == np.float32
+                tokens = mask == 1 if output.endswith("hidden_state") else slice(None)
+                assert within(values[tokens], expected[output][tokens]), (output, shape)
+            if kind == "tokens":
+                assert (actual["attention_diagonal"][mask == 0] == 0).all()
+
+
+def test_another_head_gives_other_vectors(exported, checkpoint):
     """The comparison above can fail: the neighbouring head's reference is far away."""
-    folder, directory, head = exported
+    name, directory, head = exported
     layer, number = map(int, head.split("-"))
     session = onnxruntime.InferenceSession(directory / "model.onnx")
     feeds = _feeds(session, Manifest.read(directory).vocab_size, 3, 23)
-    other = eager_reference(folder, feeds, layer, number % 4 + 1)
+    other = _reference(checkpoint, name, feeds, layer, number % 4 + 1)
     assert not within(session.run(["attention_diagonal"], feeds)[0], other["attention_diagonal"])
 
 
@@ -104,7 +114,7 @@ def test_the_manifest_says_what_was_made(tiny_export: Path):
     assert manifest["head"] == "2-3"
     assert manifest["model_type"] == "bert"
     assert (manifest["num_layers"], manifest["num_heads"], manifest["head_dim"]) == (3, 4, 12)
-    for kind in ("tokens", "embedding"):
+    for kind in KINDS:
         info = manifest["graphs"][graph_file(kind)]
         assert info["outputs"] == list(GRAPHS[kind][1])
         assert info["parity"]["cosine_min"] > 0.99999

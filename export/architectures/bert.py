@@ -4,41 +4,30 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ditto_fast.export.architectures.base import Architecture, HeadProjection, Tap, slice_projection
+from ditto_fast.export.architectures.base import Architecture, HeadProjection, slice_projection
+from ditto_fast.export.taps import AttentionTap, Tap
 
 
 class Bert(Architecture):
-    """BERT and ELECTRA: positions count from 0.
+    """Positions count from 0.
 
     h0 is tapped where the encoder takes it, which is after ELECTRA's embedding projection.
     """
 
-    model_types: ClassVar[tuple[str, ...]] = ("bert", "electra")
-    fusion: ClassVar[str | None] = "bert"
-
-    def max_positions(self, config: Any) -> int:
-        """Rows of the position table."""
-        return int(config.max_position_embeddings)
+    model_types: ClassVar[tuple[str, ...]] = ("bert", "electra", "ernie", "megatron-bert")
 
     def first_hidden_state(self, model: Any) -> Tap:
         """What the encoder takes in."""
-        return Tap(model.encoder, "input")
+        return Tap(model.encoder, "hidden_states")
 
-    def layer_input(self, model: Any, layer: int) -> Tap:
-        """What the layer's self-attention takes in."""
-        return Tap(model.encoder.layer[layer - 1].attention.self, "input")
+    def attention(self, model: Any, layer: int) -> AttentionTap:
+        """The layer's self-attention, after the norm where there is one before it."""
+        return AttentionTap(model.encoder.layer[layer - 1].attention.self)
 
-    def head_projection(self, model: Any, layer: int, number: int) -> HeadProjection:
-        """The head's rows of query and key."""
-        attention = model.encoder.layer[layer - 1].attention.self
-        return slice_projection(attention.query, attention.key, number, attention.attention_head_size)
-
-
-class Roberta(Bert):
-    """RoBERTa: positions count from padding_idx + 1."""
-
-    model_types: ClassVar[tuple[str, ...]] = ("roberta",)
-
-    def max_positions(self, config: Any) -> int:
-        """Rows of the position table after the padding row."""
-        return int(config.max_position_embeddings - config.pad_token_id - 1)
+    def head_projection(self, model: Any, layer: int, number: int) -> HeadProjection | None:
+        """The head's rows of query and key; None where relative positions join the scores."""
+        if getattr(model.config, "position_embedding_type", "absolute") != "absolute":
+            return None
+        attention = self.attention(model, layer).module
+        layer_input = Tap(attention, "hidden_states")
+        return slice_projection(layer_input, attention.query, attention.key, number, self.head_dim(model.config))
