@@ -13,6 +13,7 @@ from ditto_fast.files import sha256
 FORMAT_VERSION = 1
 MANIFEST_FILE = "ditto_config.json"
 TOKENIZER_FILE = "tokenizer.json"
+CARD_FILE = "README.md"
 
 INPUT_NAMES = ("input_ids", "attention_mask", "token_type_ids")
 # kind of graph -> (file stem, output names in order)
@@ -70,7 +71,7 @@ class Manifest:
         graphs: Output names of each graph file.
         versions: Versions of the packages that made the export.
         parity: Report of the comparison with the eager model, None where it was not made.
-        files: SHA-256 of each file but the manifest.
+        files: SHA-256 of each file but the manifest and the model card, which people edit.
         format_version: Version of this contract.
     """
 
@@ -95,12 +96,12 @@ class Manifest:
     format_version: int = FORMAT_VERSION
 
     def write(self, directory: Path) -> None:
-        """Writes the manifest, with the hash of every other file of `directory`."""
+        """Writes the manifest, with the hashes of the files of `directory`."""
         record = asdict(self)
         record["files"] = {
             path.relative_to(directory).as_posix(): sha256(path)
             for path in sorted(directory.rglob("*"))
-            if path.is_file() and path.name != MANIFEST_FILE
+            if path.is_file() and path.name not in (MANIFEST_FILE, CARD_FILE)
         }
         text = json.dumps(record, indent=2, sort_keys=True) + "\n"
         (directory / MANIFEST_FILE).write_text(text, encoding="utf-8")
@@ -136,6 +137,14 @@ class Manifest:
 
 def _required_fields() -> set[str]:
     return {f.name for f in fields(Manifest)} - {"parity", "files"}
+
+
+def choose_graph(manifest: Manifest, pooling: str) -> str:
+    """File of the graph that serves a pooling: the embedding graph where it pools that way, else the tokens graph."""
+    embedding = graph_file("embedding")
+    if embedding in manifest.graphs and pooling == manifest.pooling:
+        return embedding
+    return graph_file("tokens")
 
 
 def verify_files(directory: Path, manifest: Manifest) -> None:

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ditto_fast.artifact import Manifest, graph_file, graph_kind
+from ditto_fast.artifact import Manifest, choose_graph, graph_file, graph_kind
 from ditto_fast.batches import pad, plan_batches
 from ditto_fast.checks import one_of, positive_int
 from ditto_fast.cpus import available_cpus
 from ditto_fast.errors import ExportDirectoryError
+from ditto_fast.hub import fetch_export
 from ditto_fast.pooling import POOLINGS, normalize, pool
 from ditto_fast.session import open_session
 from ditto_fast.texts import Sentences, as_texts
@@ -71,11 +72,59 @@ class FastEncoder:
         else:
             self.manifest = Manifest.read(directory)
             self.pooling = self._check_pooling(pooling)
-            self._open(directory / self._choose_graph())
+            self._open(directory / choose_graph(self.manifest, self.pooling))
         self._directory = directory
         self._tokenizer = self._load_tokenizer(
             self.manifest.max_seq_length if max_seq_length is None else max_seq_length
         )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | os.PathLike[str],
+        *,
+        revision: str | None = None,
+        token: str | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        local_files_only: bool = False,
+        pooling: str | None = None,
+        max_seq_length: int | None = None,
+        providers: str = "cpu",
+        num_threads: int | None = None,
+    ) -> FastEncoder:
+        """Opens an export of the Hugging Face hub, of which only the files it needs are downloaded.
+
+        Args:
+            name: A hub id such as "org/name", or an export directory, which needs no network.
+            revision: Branch, tag or commit on the hub.
+            token: Access token of the hub; by default the one that `hf auth login` or HF_TOKEN set.
+            cache_dir: The hub's cache; by default that of huggingface_hub.
+            local_files_only: Take files from the cache alone, as HF_HUB_OFFLINE=1 does for all programs.
+            pooling: See `FastEncoder`, as for the arguments that follow.
+            max_seq_length: See `FastEncoder`.
+            providers: See `FastEncoder`.
+            num_threads: See `FastEncoder`.
+
+        Raises:
+            ExportDirectoryError: The repository is no export.
+            ModelNotFoundError: It cannot be reached, or is not in the cache where only that may be used.
+            OptionError: An argument is outside its valid values.
+
+        Example:
+            >>> FastEncoder.from_pretrained("minilm-ditto", pooling="cls").encode("One sentence.").shape
+            (384,)
+        """
+        path = Path(name)
+        if not path.exists():
+            path = fetch_export(
+                str(name),
+                pooling,
+                revision=revision,
+                token=token,
+                cache_dir=cache_dir,
+                local_files_only=local_files_only,
+            )
+        return cls(path, pooling=pooling, max_seq_length=max_seq_length, providers=providers, num_threads=num_threads)
 
     def _check_pooling(self, pooling: str | None) -> str:
         name = one_of("pooling", self.manifest.pooling if pooling is None else pooling, POOLINGS)
@@ -85,12 +134,6 @@ class FastEncoder:
                 f"Pass the directory or its {graph_file('tokens')}."
             )
         return name
-
-    def _choose_graph(self) -> str:
-        embedding = graph_file("embedding")
-        if embedding in self.manifest.graphs and self.pooling == self.manifest.pooling:
-            return embedding
-        return graph_file("tokens")
 
     def _open(self, path: Path) -> None:
         self.path = path

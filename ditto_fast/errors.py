@@ -22,7 +22,15 @@ class TextValueError(DittoError, ValueError):
 
 
 class ModelNotFoundError(DittoError, FileNotFoundError):
-    """A checkpoint that is neither a local folder, a short name nor reachable on the hub."""
+    """A checkpoint or export that is neither a local folder, a short name nor reachable on the hub."""
+
+
+class HubError(DittoError, OSError):
+    """A request that the hub refused."""
+
+
+class UntrustedCodeError(DittoError, ValueError):
+    """A checkpoint that would run code of its own (pickled weights, Python files) without being asked for."""
 
 
 class UnsupportedModelError(DittoError, ValueError):
