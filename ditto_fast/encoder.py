@@ -85,7 +85,7 @@ class FastEncoder:
         *,
         revision: str | None = None,
         token: str | None = None,
-        cache_dir: str | os.PathLike[str] | None = None,
+        cache_dir: str | Path | None = None,
         local_files_only: bool = False,
         pooling: str | None = None,
         max_seq_length: int | None = None,

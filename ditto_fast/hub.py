@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -36,7 +35,7 @@ def fetch_export(
     *,
     revision: str | None,
     token: str | None,
-    cache_dir: str | os.PathLike[str] | None,
+    cache_dir: str | Path | None,
     local_files_only: bool,
 ) -> Path:
     """Brings the manifest, the one graph that serves `pooling` and the small files into the hub's cache.

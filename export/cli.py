@@ -52,7 +52,8 @@ def _export(
 ) -> None:
     """Export a pretrained encoder for Ditto sentence embeddings on ONNX Runtime."""
     try:
-        from ditto_fast.export.pipeline import HubOptions, export_model
+        from ditto_fast.export.hub import HubOptions
+        from ditto_fast.export.pipeline import export_model
     except ImportError as error:
         raise MissingDependencyError(
             f"ditto-export needs the export extra: pip install 'ditto-fast[export,cpu]' ({error})."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,7 +33,7 @@ class HubOptions:
 
     revision: str | None = None
     token: str | None = field(default=None, repr=False)
-    cache_dir: str | os.PathLike[str] | None = None
+    cache_dir: str | Path | None = None
     trust_remote_code: bool = False
     allow_pickle: bool = False
 

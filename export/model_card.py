@@ -67,7 +67,7 @@ embeddings = np.einsum("bt,bth->bh", diagonal, (first + last) / 2)""",
 }
 
 
-def source_license(folder: Path) -> dict[str, str]:
+def source_license(folder: Path) -> dict[str, Any]:
     """The licence lines of a checkpoint's own card; empty where it says nothing readable."""
     from huggingface_hub import metadata_load
 
@@ -78,7 +78,7 @@ def source_license(folder: Path) -> dict[str, str]:
     return {key: metadata[key] for key in _LICENSE_KEYS if isinstance(metadata.get(key), str)}
 
 
-def model_card(name: str, manifest: Manifest, inputs: tuple[str, ...], licence: dict[str, str]) -> str:
+def model_card(name: str, manifest: Manifest, inputs: tuple[str, ...], licence: dict[str, Any]) -> str:
     """The text of an export's README.md.
 
     Args:

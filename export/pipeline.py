@@ -18,7 +18,7 @@ from ditto_fast.export.hub import DEFAULT_HUB, HubOptions
 from ditto_fast.export.model_card import model_card, source_license
 from ditto_fast.export.modules import write_modules
 from ditto_fast.export.optimum_export import write_onnx
-from ditto_fast.export.publish import check_repo_id, publish
+from ditto_fast.export.upload import check_repo_id, publish
 from ditto_fast.export.verify import Parity, verify_graph
 from ditto_fast.files import atomic_directory, check_output_directory
 from ditto_fast.heads import Head, resolve_head

@@ -14,6 +14,8 @@ from threading import Thread
 from urllib.parse import unquote
 
 COMMIT = "c0ffee" + "0" * 34
+TOKEN = "hf_TheSecretOfThisTest"
+TEXTS = ["Rain.", "The ferry left the harbour before sunrise."]
 
 
 @dataclass

@@ -1,41 +1,21 @@
-"""The hub, real code against a fake server, in processes of their own, since the endpoint is read at import."""
+"""ditto-export and the hub: real code against the fake hub."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import transformers
-from fake_hub import COMMIT, FakeHub, fake_hub
+from fake_hub import COMMIT, TEXTS, TOKEN, FakeHub
 
 from ditto_fast import FastEncoder
-from ditto_fast.errors import OptionError
-from ditto_fast.export import HubOptions, export_model
+from ditto_fast.errors import ExportDirectoryError, OptionError
+from ditto_fast.export import HubOptions, export_model, publish
 from ditto_fast.tolerances import within
-
-TOKEN = "hf_TheSecretOfThisTest"
-TEXTS = ["Rain.", "The ferry left the harbour before sunrise."]
-
-
-@pytest.fixture
-def hub():
-    with fake_hub() as server:
-        yield server
-
-
-@pytest.fixture
-def environment(hub: FakeHub, tmp_path: Path) -> dict[str, str]:
-    """No token, no proxy, an empty home, and the fake in place of the hub."""
-    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    kept.pop("HF_TOKEN", None)
-    return {**kept, "HF_HOME": str(tmp_path / "home"), "HF_ENDPOINT": hub.url, "COLUMNS": "200"}
 
 
 @pytest.fixture
@@ -43,25 +23,6 @@ def export(command, environment, tmp_path: Path):
     def execute(*arguments: object, **variables: str):
         everything = ("--head", "2-3", "--output", tmp_path / "out", *arguments)
         return command("ditto-export", *everything, env={**environment, **variables}, cwd=tmp_path)
-
-    return execute
-
-
-@pytest.fixture
-def load(environment, tmp_path: Path):
-    """Runs FastEncoder.from_pretrained("org/name", ...) and returns its vectors, or what it printed on failure."""
-
-    def execute(arguments: str = "", **variables: str) -> np.ndarray | str:
-        code = (
-            "import numpy as np; from ditto_fast import FastEncoder\n"
-            f"encoder = FastEncoder.from_pretrained('org/name', {arguments})\n"
-            f"np.save('vectors.npy', encoder.encode({TEXTS}))"
-        )
-        command = [sys.executable, "-c", code]
-        result = subprocess.run(
-            command, env={**environment, **variables}, cwd=tmp_path, capture_output=True, text=True, timeout=120
-        )
-        return np.load(tmp_path / "vectors.npy") if result.returncode == 0 else result.stderr
 
     return execute
 
@@ -165,6 +126,8 @@ def test_wrong_options_are_refused_before_the_long_work(checkpoint, tmp_path: Pa
         with pytest.raises(OptionError, match="ORG/NAME"):
             export_model(folder, "1-1", output, push_to_hub=repo_id)
     assert not output.exists()
+    with pytest.raises(ExportDirectoryError, match=r"ditto_config\.json"):
+        publish(folder, "org/name")
 
 
 @pytest.mark.parametrize("token", ["", f"{TOKEN}\n", f" {TOKEN}", f"{TOKEN}ü"])
@@ -191,66 +154,6 @@ def test_an_export_is_pushed_and_opened_from_the_hub(hub: FakeHub, export, load,
     vectors = load(f"token={TOKEN!r}")
     assert isinstance(vectors, np.ndarray), vectors
     assert within(vectors, FastEncoder(folder).encode(TEXTS))
-
-
-def test_only_what_is_needed_is_downloaded(hub: FakeHub, load, tiny_export: Path):
-    hub.add("org/name", tiny_export)
-    assert isinstance(load(), np.ndarray)
-    small = {path.name for path in tiny_export.glob("*.json")}
-    assert hub.downloaded()[:2] == ["ditto_config.json", "model_embedding.onnx"]
-    assert set(hub.downloaded()) == small | {"model_embedding.onnx"}
-    hub.requests.clear()
-    vectors = load("pooling='cls'")
-    assert hub.downloaded() == ["model.onnx"]  # the rest is in the cache
-    assert within(vectors, FastEncoder(tiny_export, pooling="cls").encode(TEXTS))
-
-    hub.requests.clear()
-    assert within(load(HF_HUB_OFFLINE="1"), FastEncoder(tiny_export).encode(TEXTS))
-    assert within(load("local_files_only=True"), FastEncoder(tiny_export).encode(TEXTS))
-    assert hub.requests == []
-
-
-def test_external_weights_come_with_their_graph(hub: FakeHub, load, tiny_export: Path, tmp_path: Path):
-    import onnx
-
-    folder = tmp_path / "external"
-    shutil.copytree(tiny_export, folder)
-    for name in ("model", "model_embedding"):
-        model = onnx.load(folder / f"{name}.onnx")
-        onnx.save(model, folder / f"{name}.onnx", save_as_external_data=True, location=f"{name}.weights")
-    _refresh_manifest(folder)
-    hub.add("org/name", folder)
-    assert within(load(), FastEncoder(tiny_export).encode(TEXTS))
-    assert "model_embedding.weights" in hub.downloaded()
-    assert "model.weights" not in hub.downloaded()
-
-
-def _refresh_manifest(folder: Path) -> None:
-    from ditto_fast.artifact import Manifest
-
-    Manifest.read(folder).write(folder)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("", ["ModelNotFoundError", "'org/name'", "401"]),
-        (f"token={TOKEN!r}, revision='v9'", ["ModelNotFoundError", "v9"]),
-        (f"token={TOKEN!r}", ["ExportDirectoryError", "ditto-export --model org/name"]),
-        ("local_files_only=True", ["ModelNotFoundError", "offline"]),
-        ("pooling='sum'", ["OptionError", "pooling"]),
-        ("tokens='typo'", ["TypeError", "tokens"]),
-    ],
-    ids=["private", "no revision", "no export", "not in the cache", "pooling", "unknown option"],
-)
-def test_what_cannot_be_opened_says_why(hub: FakeHub, load, checkpoint, arguments: str, words: list[str]):
-    hub.add("org/name", checkpoint("bert"))
-    hub.token = TOKEN
-    printed = load(arguments)
-    assert isinstance(printed, str)
-    assert TOKEN not in printed.replace(f"token={TOKEN!r}", "")
-    for word in words:
-        assert word in printed.splitlines()[-1]
 
 
 def _check_refused(result, words: list[str], written: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from ditto_fast.artifact import Manifest
@@ -19,14 +20,11 @@ def check_repo_id(repo_id: str) -> str:
         >>> check_repo_id("my-org/minilm-ditto")
         'my-org/minilm-ditto'
     """
-    from huggingface_hub.utils import HFValidationError, validate_repo_id
-
-    try:
-        validate_repo_id(repo_id)
-    except HFValidationError as error:
-        raise OptionError(f"push_to_hub must be ORG/NAME; got {repo_id!r}. {reason(error)}") from error
-    if "/" not in repo_id:
-        raise OptionError(f"push_to_hub must be ORG/NAME; got {repo_id!r}. Put your organisation or user in front.")
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", repo_id, re.ASCII) is None:
+        raise OptionError(
+            f"push_to_hub must be ORG/NAME, of letters, digits and ._- only; got {repo_id!r}. "
+            "ORG is your organisation or user name on the hub."
+        )
     return repo_id
 
 
