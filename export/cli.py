@@ -66,7 +66,13 @@ def _export(
         max_seq_length=max_seq_length,
         verify=verify,
         force=force,
-        hub=HubOptions(revision, token, cache_dir, trust_remote_code, allow_pickle),
+        hub=HubOptions(
+            revision=revision,
+            token=token,
+            cache_dir=cache_dir,
+            trust_remote_code=trust_remote_code,
+            allow_pickle=allow_pickle,
+        ),
         push_to_hub=push_to_hub,
         progress=lambda step: stderr.print(f"{step} ...", style="dim", highlight=False),
     )

@@ -134,7 +134,7 @@ def export_model(
                 parity[-1].check()
         manifest = _manifest(checkpoint, chosen, kinds, limit, opset, parity)
         write_modules(folder)
-        card = model_card(push_to_hub or directory.name, manifest, inputs, source_license(checkpoint.folder))
+        card = model_card(push_to_hub or directory.absolute().name, manifest, inputs, source_license(checkpoint.folder))
         (folder / CARD_FILE).write_text(card, encoding="utf-8")
         manifest.write(folder)
         manifest = Manifest.read(folder)

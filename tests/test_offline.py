@@ -25,6 +25,7 @@ print(seen)
 """
 _NETWORK = ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto")
 _WRITING = ("open", "os.mkdir", "os.rename", "os.remove", "os.chmod", "os.symlink")
+_WRITES = "event != 'open' or (args[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)"
 
 
 def _run(code: str, events: tuple[str, ...], event_test: str, **variables: str) -> str:
@@ -36,6 +37,13 @@ def _run(code: str, events: tuple[str, ...], event_test: str, **variables: str) 
     )
     assert result.returncode == 0, result.stderr
     return result.stdout.splitlines()[-1]
+
+
+def test_the_watch_sees_what_a_library_swallows(tmp_path: Path):
+    swallow = "import contextlib, socket\nwith contextlib.suppress(OSError): "
+    assert "socket.getaddrinfo" in _run(f"{swallow}socket.create_connection(('127.0.0.1', 9))", _NETWORK, "True")
+    assert "'open'" in _run(f"{swallow}open({str(tmp_path / 'file')!r}, 'w')", _WRITING, _WRITES)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])
@@ -51,8 +59,7 @@ def test_a_local_folder_is_exported_and_encoded_without_any_network_call(checkpo
 def test_encoding_writes_nothing(tiny_export: Path):
     """As in a container whose file system is read-only and whose HOME does not exist."""
     code = f"from ditto_fast import FastEncoder\nFastEncoder({str(tiny_export)!r}).encode(['Rain.', 'Snow.'])"
-    writes = "event != 'open' or (args[2] or 0) & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)"
-    assert _run(code, _WRITING, writes, HOME="/nonexistent") == "[]"
+    assert _run(code, _WRITING, _WRITES, HOME="/nonexistent") == "[]"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
