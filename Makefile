@@ -4,13 +4,18 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 
-.PHONY: demo test check types bench clean
+.PHONY: demo test node-test check types bench clean
 
 demo: $(READY)
 	$(BIN)/python benchmarks/demo.py
 
 test: check
 	$(BIN)/pytest
+
+# no install scripts: the packages' only fetch GPU libraries; no lock file: it would name a registry
+node-test: $(READY)
+	npm install --prefix tests/node --no-package-lock --ignore-scripts --no-audit --no-fund
+	$(BIN)/pytest tests/test_node.py
 
 check: types
 	$(BIN)/ruff check .

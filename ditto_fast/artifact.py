@@ -12,6 +12,7 @@ from ditto_fast.files import sha256
 
 FORMAT_VERSION = 1
 MANIFEST_FILE = "ditto_config.json"
+CARD_FILE = "README.md"
 TOKENIZER_FILE = "tokenizer.json"
 
 INPUT_NAMES = ("input_ids", "attention_mask", "token_type_ids")
@@ -98,7 +99,7 @@ class Manifest:
         opset: ONNX operator set.
         graphs: What each graph file is.
         versions: Versions of the packages that made the export.
-        files: SHA-256 of each file but the manifest.
+        files: SHA-256 of each file but the manifest and the model card, which people edit.
         format_version: Version of this contract.
     """
 
@@ -123,12 +124,12 @@ class Manifest:
     format_version: int = FORMAT_VERSION
 
     def write(self, directory: Path) -> None:
-        """Writes the manifest, with the hash of every other file of `directory`."""
+        """Writes the manifest, with the hashes of the files of `directory`."""
         record = asdict(self)
         record["files"] = {
             path.relative_to(directory).as_posix(): sha256(path)
             for path in sorted(directory.rglob("*"))
-            if path.is_file() and path.name != MANIFEST_FILE
+            if path.is_file() and path.name not in (MANIFEST_FILE, CARD_FILE)
         }
         text = json.dumps(record, indent=2, sort_keys=True) + "\n"
         (directory / MANIFEST_FILE).write_text(text, encoding="utf-8")

@@ -3,28 +3,60 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 
+# Tokens of a batch, padding included. Measured in CPU time on all-MiniLM-L6-v2 and STS-B, in sentences/s relative to
+# 384: 64 0.86, 128 0.90, 256 0.97, 512 0.99, 1024 0.91, 2048 0.84. A GPU wants far more at once.
+CPU_TOKEN_BUDGET = 384
+GPU_TOKEN_BUDGET = 16384
 
-def plan_batches(lengths: Sequence[int], batch_size: int) -> list[IntArray]:
+
+@dataclass(frozen=True)
+class BatchRule:
+    """How texts are put into batches.
+
+    Args:
+        max_tokens: Tokens of a batch at most, padding included; one text may have more.
+        batch_size: Texts of a batch at most; where it is given, `max_tokens` does not count.
+        uniform_length: Only texts of one length share a batch, so that nothing is padded.
+    """
+
+    max_tokens: int
+    batch_size: int | None = None
+    uniform_length: bool = False
+
+
+def plan_batches(lengths: Sequence[int], rule: BatchRule) -> list[IntArray]:
     """Positions of the texts of each batch, longest texts first, so that little padding is needed.
 
     Longest first also makes the largest allocation the first one. Equal lengths keep their order.
 
     Args:
         lengths: Number of tokens of each text.
-        batch_size: Texts of a batch at most.
+        rule: What a batch may hold.
 
     Example:
-        >>> [batch.tolist() for batch in plan_batches([3, 9, 3, 8], batch_size=2)]
+        >>> [batch.tolist() for batch in plan_batches([3, 9, 3, 8], BatchRule(max_tokens=18))]
         [[1, 3], [0, 2]]
     """
-    order = np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable").astype(np.int64)
-    return [order[start : start + batch_size] for start in range(0, len(order), batch_size)]
+    sizes = np.asarray(lengths, dtype=np.int64)
+    order = np.argsort(-sizes, kind="stable").astype(np.int64)
+    batches = []
+    start = 0
+    while start < len(order):
+        longest = int(sizes[order[start]])
+        count = rule.batch_size or max(1, rule.max_tokens // max(1, longest))
+        batch = order[start : start + count]
+        if rule.uniform_length:
+            batch = batch[sizes[batch] == longest]
+        batches.append(batch)
+        start += len(batch)
+    return batches
 
 
 def pad(rows: Sequence[IntArray], pad_id: int) -> tuple[IntArray, IntArray]:

@@ -3,31 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ditto_fast.artifact import Manifest, graph_file
-from ditto_fast.batches import pad, plan_batches
-from ditto_fast.checks import positive_int
+from ditto_fast.artifact import Manifest, graph_file, verify_files
+from ditto_fast.batches import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, BatchRule, pad
+from ditto_fast.checks import one_of, positive_int
 from ditto_fast.cpus import available_cpus
-from ditto_fast.errors import ExportDirectoryError
-from ditto_fast.pooling import normalize, pool
+from ditto_fast.errors import EncoderClosedError, ExportDirectoryError, NonFiniteError
+from ditto_fast.pooling import DEFAULT_POOLING, normalize
+from ditto_fast.providers import CPU, Providers
+from ditto_fast.quantization import EMBEDDING_PRECISIONS, quantize_embeddings
+from ditto_fast.runner import GraphRunner
+from ditto_fast.scheduler import Scheduler
 from ditto_fast.selection import select
-from ditto_fast.session import open_session
+from ditto_fast.similarity import similarity, similarity_pairwise
+from ditto_fast.streams import chunks_of
 from ditto_fast.texts import Sentences, as_texts
 from ditto_fast.tokenizer import Tokenizer, resolve_max_seq_length
+from ditto_fast.workers import WorkerPool
+
+if TYPE_CHECKING:
+    import onnxruntime
+    import torch
 
 FloatArray = NDArray[np.float32]
-IntArray = NDArray[np.int64]
 
 
 class FastEncoder:
     """Encodes sentences with an exported model on ONNX Runtime; neither torch nor transformers is needed.
+
+    An encoder may be shared by threads, pickled, and used after a fork. It is a context manager.
 
     Args:
         onnx_path: An export directory of `ditto-export`, or an .onnx file in it. For a directory the
@@ -37,14 +49,22 @@ class FastEncoder:
             holds by default.
         max_seq_length: Length in tokens, special tokens included, that texts are cut to; the export's
             own by default.
-        providers: "cpu" or "cuda": what is asked for is what runs.
-        num_threads: Threads to use; by default the CPUs this process may use.
+        providers: "cpu", "cuda", "tensorrt", "coreml", "openvino", "auto", or ONNX Runtime's list of names or
+            (name, options): what is asked for is what runs.
+        num_threads: Threads to use, each with a batch of its own; by default the CPUs this process may use.
+        num_workers: Processes to share the texts of a call, the threads divided among them; 0 for none. For
+            machines with dozens of cores.
+        max_batch_tokens: Tokens of a batch, padding included; a measured default.
+        prompts: What `encode_query` ("query") and `encode_document` ("document") put before each text.
+        nonfinite: "raise" an error that names the rows with NaN or infinity, or "zero" them.
+        session_options: Called with ONNX Runtime's SessionOptions before the graph is opened.
+        verify: Check every file against the SHA-256 in the manifest.
 
     Raises:
-        ExportDirectoryError: The path is no export, or a file of it is missing or broken.
+        ExportDirectoryError: The path is no export, or a file of it is missing, changed or broken.
         MissingDependencyError: ONNX Runtime is not installed.
         OptionError: An argument is outside its valid values.
-        ProviderError: The provider cannot run here.
+        ProviderError: A provider cannot run here.
 
     Example:
         >>> encoder = FastEncoder("minilm-ditto")
@@ -59,22 +79,83 @@ class FastEncoder:
         pooling: str | None = None,
         precision: str | None = None,
         max_seq_length: int | None = None,
-        providers: str = "cpu",
+        providers: Providers = "cpu",
         num_threads: int | None = None,
+        num_workers: int = 0,
+        max_batch_tokens: int | None = None,
+        prompts: Mapping[str, str] | None = None,
+        nonfinite: Literal["raise", "zero"] = "raise",
+        session_options: Callable[[onnxruntime.SessionOptions], None] | None = None,
+        verify: bool = False,
     ) -> None:
+        self._arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         self._num_threads = available_cpus() if num_threads is None else positive_int("num_threads", num_threads)
-        self._provider = providers
+        self._num_workers = positive_int("num_workers", num_workers) if num_workers != 0 else 0
+        self._nonfinite = one_of("nonfinite", nonfinite, ("raise", "zero"))
+        self._prompts = dict(prompts or {})
         self._selection = select(Path(onnx_path), pooling, precision)
         if self._selection.info.kind == "head":
             raise ExportDirectoryError(
-                f"{self._selection.path} gives a head's query and key, which a GPU kernel pools; FastEncoder on "
+                f"{self.path} gives a head's query and key, which a GPU kernel pools; FastEncoder on "
                 f"{providers!r} needs the directory or its {graph_file('tokens')}."
             )
-        self._session = open_session(self._selection.path, providers, num_threads=1)
-        self._input_names = [graph_input.name for graph_input in self._session.get_inputs()]
-        self._tokenizer = self._load_tokenizer(
-            self.manifest.max_seq_length if max_seq_length is None else max_seq_length
-        )
+        if verify:
+            verify_files(self._selection.directory, self.manifest)
+        self._runner: GraphRunner | None = GraphRunner(self._selection, providers, session_options)
+        budget = CPU_TOKEN_BUDGET if self._runner.provider == CPU else GPU_TOKEN_BUDGET
+        self._max_tokens = budget if max_batch_tokens is None else positive_int("max_batch_tokens", max_batch_tokens)
+        self.max_seq_length = self.manifest.max_seq_length if max_seq_length is None else max_seq_length
+        self._tokens_runner: GraphRunner | None = None
+        self._pool: WorkerPool | None = None
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | os.PathLike[str],
+        *,
+        revision: str | None = None,
+        token: str | None = None,
+        cache_dir: str | Path | None = None,
+        local_files_only: bool = False,
+        pooling: str | None = None,
+        precision: str | None = None,
+        **options: Any,
+    ) -> FastEncoder:
+        """Opens an export of the Hugging Face hub, of which only the files it needs are downloaded.
+
+        Args:
+            name: A hub id such as "org/name", or an export directory, which needs no network.
+            revision: Branch, tag or commit on the hub.
+            token: Access token of the hub; by default the one that `hf auth login` or HF_TOKEN set.
+            cache_dir: The hub's cache; by default that of huggingface_hub.
+            local_files_only: Take files from the cache alone, as HF_HUB_OFFLINE=1 does for all programs.
+            pooling: See `FastEncoder`.
+            precision: See `FastEncoder`.
+            **options: The other arguments of `FastEncoder`; any else is a TypeError.
+
+        Raises:
+            ExportDirectoryError: The repository is no export.
+            ModelNotFoundError: It cannot be reached, or is not in the cache where only that may be used.
+            OptionError: An argument is outside its valid values.
+
+        Example:
+            >>> FastEncoder.from_pretrained("minilm-ditto", pooling="cls").encode("One sentence.").shape
+            (384,)
+        """
+        path = Path(name)
+        if not path.exists():
+            from ditto_fast.hub import fetch_export
+
+            path = fetch_export(
+                str(name),
+                pooling,
+                precision,
+                revision=revision,
+                token=token,
+                cache_dir=cache_dir,
+                local_files_only=local_files_only,
+            )
+        return cls(path, pooling=pooling, precision=precision, **options)
 
     @property
     def manifest(self) -> Manifest:
@@ -91,34 +172,28 @@ class FastEncoder:
         """The pooling, a name of `ditto_fast.pooling.POOLINGS`."""
         return self._selection.pooling
 
-    def _load_tokenizer(self, max_seq_length: int) -> Tokenizer:
-        self._max_seq_length = resolve_max_seq_length(
-            self._selection.directory, self.manifest.max_positions, max_seq_length
-        )
-        tokenizer = Tokenizer(self._selection.directory, self._max_seq_length)
-        if tokenizer.vocab_size > self.manifest.vocab_size:
-            raise ExportDirectoryError(
-                f"The tokenizer of {self._selection.directory} has {tokenizer.vocab_size} tokens but the model embeds "
-                f"{self.manifest.vocab_size}: they do not belong together. Export again."
-            )
-        return tokenizer
-
-    def __repr__(self) -> str:
-        return (
-            f"FastEncoder({str(self.path)!r}, model={self.manifest.source['model_id']!r}, "
-            f"head={self.manifest.head!r}, pooling={self.pooling!r}, precision={self.precision!r}, "
-            f"provider={self._provider!r}, num_threads={self._num_threads})"
-        )
-
-    @property
-    def max_seq_length(self) -> int:
-        """Length in tokens, special tokens included, that texts are cut to."""
-        return self._max_seq_length
-
     @property
     def precision(self) -> str:
         """Precision of the graph that runs."""
         return self._selection.info.precision
+
+    @property
+    def max_seq_length(self) -> int:
+        """Length in tokens, special tokens included, that texts are cut to; may be set."""
+        return self._max_seq_length
+
+    @max_seq_length.setter
+    def max_seq_length(self, value: int) -> None:
+        directory = self._selection.directory
+        length = resolve_max_seq_length(directory, self.manifest.max_positions, value)
+        tokenizer = Tokenizer(directory, length)
+        if tokenizer.vocab_size > self.manifest.vocab_size:
+            raise ExportDirectoryError(
+                f"The tokenizer of {directory} has {tokenizer.vocab_size} tokens but the model embeds "
+                f"{self.manifest.vocab_size}: they do not belong together. Export again."
+            )
+        self._arguments["max_seq_length"] = self._max_seq_length = length
+        self._tokenizer = tokenizer
 
     def get_sentence_embedding_dimension(self) -> int:
         """Width H of an embedding."""
@@ -127,69 +202,208 @@ class FastEncoder:
     def encode(
         self,
         sentences: Sentences,
-        batch_size: int = 32,
+        batch_size: int | None = None,
         show_progress_bar: bool | None = None,
         normalize_embeddings: bool = False,
-    ) -> FloatArray:
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        precision: str = "float32",
+        truncate_dim: int | None = None,
+        *,
+        deduplicate: bool = True,
+        uniform_length: bool = False,
+    ) -> Any:
         """Embeds sentences.
 
         Args:
             sentences: One string, or strings in any sequence or iterable with an order.
-            batch_size: Sentences that one run of the graph takes at most.
+            batch_size: Sentences that one run of the graph takes at most; by default batches are cut by
+                `max_batch_tokens`, which is faster.
             show_progress_bar: Show progress on stderr; None and False do not.
-            normalize_embeddings: Divide each embedding by its L2 norm.
+            normalize_embeddings: Divide each embedding by its L2 norm, after truncation.
+            convert_to_numpy: Return one array; a list of arrays if off.
+            convert_to_tensor: Return a torch tensor.
+            precision: "float32", "float16", "int8", "uint8", "binary" or "ubinary"; see
+                `ditto_fast.quantization.quantize_embeddings`.
+            truncate_dim: Keep the first dimensions only.
+            deduplicate: Compute each distinct text once; the result is the same.
+            uniform_length: Only texts of one length share a batch, so that nothing is padded.
 
         Returns:
-            Embeddings (n, H), float32, rows in the order of the input; (H,) for one string.
+            Embeddings (n, H), rows in the order of the input; (H,) for one string.
 
         Raises:
-            OptionError: `batch_size` is not a positive integer.
+            NonFiniteError: An embedding has NaN or infinity; the message names the rows.
+            OptionError: An argument is outside its valid values.
             TextTypeError: An item is no string; the message gives its position.
             TextValueError: A string that has no UTF-8 form.
+            WorkerError: A worker process died.
 
         Example:
             >>> encoder = FastEncoder("minilm-ditto")
             >>> encoder.encode("One sentence.", normalize_embeddings=True).shape
             (384,)
         """
-        positive_int("batch_size", batch_size)
+        if batch_size is not None:
+            positive_int("batch_size", batch_size)
+        if truncate_dim is not None:
+            positive_int("truncate_dim", truncate_dim, self.manifest.hidden_size, "the embedding's width")
+        one_of("precision", precision, EMBEDDING_PRECISIONS)
         texts, single = as_texts(sentences)
-        embeddings = np.zeros((len(texts), self.manifest.hidden_size), np.float32)
-        token_ids = self._tokenizer(texts)
-        share = -(-len(texts) // self._num_threads)  # a short list is spread over the threads
-        batches = plan_batches([len(ids) for ids in token_ids], max(1, min(batch_size, share)))
-        with tqdm(total=len(texts), disable=not show_progress_bar, unit="sentence") as progress:
-            for batch, rows in self._run_batches(batches, token_ids):
-                embeddings[batch] = rows
-                progress.update(len(batch))
+        embeddings = self._embed_all(
+            texts, BatchRule(self._max_tokens, batch_size, uniform_length), deduplicate, bool(show_progress_bar)
+        )
+        embeddings = embeddings[:, :truncate_dim]
         if normalize_embeddings or self.manifest.normalize:
             embeddings = normalize(embeddings)
-        return embeddings[0] if single else embeddings
+        result = quantize_embeddings(embeddings, precision) if precision != "float32" else embeddings
+        return self._converted(result[0] if single else result, convert_to_numpy, convert_to_tensor)
 
-    def _run_batches(self, batches: list[IntArray], token_ids: list[IntArray]) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Runs the graph from several threads at once: faster than several threads inside one run."""
+    def _embed_all(self, texts: list[str], rule: BatchRule, deduplicate: bool, show_progress: bool) -> FloatArray:
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))} if deduplicate else {}
+        distinct = list(numbers) if deduplicate else texts
+        with tqdm(total=len(distinct), disable=not show_progress, unit="sentence") as progress:
+            if self._num_workers and len(distinct) > 1:
+                embeddings = self._workers().run(distinct, rule, self.manifest.hidden_size, progress.update)
+            else:
+                embeddings = self.embed_texts(distinct, rule, progress.update)
+        if len(distinct) < len(texts):
+            embeddings = embeddings[[numbers[text] for text in texts]]
+        return self._finite(embeddings)
 
-        def run(batch: IntArray) -> FloatArray:
-            return self._run([token_ids[i] for i in batch])
+    def embed_texts(self, texts: list[str], rule: BatchRule, done: Callable[[int], object]) -> FloatArray:
+        """Embeds checked texts in this process: (n, H), neither normalised nor checked for NaN."""
+        runner = self._open_runner()
+        scheduler = Scheduler(self._tokenizer, runner.embed, self.manifest.hidden_size, self._num_threads)
+        return scheduler.run(texts, rule, done)
 
-        if len(batches) <= 1 or self._num_threads == 1:
-            yield from ((batch, run(batch)) for batch in batches)
-            return
-        with ThreadPoolExecutor(self._num_threads) as executor:
-            yield from zip(batches, executor.map(run, batches), strict=True)
+    def _finite(self, embeddings: FloatArray) -> FloatArray:
+        bad = ~np.isfinite(embeddings).all(axis=1)
+        if bad.any():
+            rows = np.flatnonzero(bad).tolist()
+            if self._nonfinite == "raise":
+                raise NonFiniteError(
+                    f"{len(rows)} of {len(embeddings)} embeddings are not finite: rows {rows[:10]}"
+                    f"{' ...' if len(rows) > 10 else ''}. In fp16 the model may overflow: use an fp32 or int8 graph; "
+                    "nonfinite='zero' returns zeros for such rows.",
+                    rows,
+                )
+            embeddings[bad] = 0
+        return embeddings
 
-    def _run(self, token_ids: list[IntArray]) -> FloatArray:
-        input_ids, mask = pad(token_ids, self.manifest.pad_token_id)
-        feeds = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
-        outputs = self._session.run(None, {name: feeds[name] for name in self._input_names})
-        named = dict(zip((output.name for output in self._session.get_outputs()), outputs, strict=True))
-        if self._selection.info.kind == "embedding":
-            embedding: FloatArray = named["sentence_embedding"]
-            return embedding
-        return pool(
-            self.pooling,
-            named["attention_diagonal"],
-            named["first_hidden_state"],
-            named["last_hidden_state"],
-            mask,
+    @staticmethod
+    def _converted(result: NDArray[Any], to_numpy: bool, to_tensor: bool) -> NDArray[Any] | torch.Tensor | list[Any]:
+        if to_tensor:
+            import torch
+
+            return torch.from_numpy(np.ascontiguousarray(result))
+        return result if to_numpy else list(result)
+
+    def encode_query(self, sentences: Sentences, prompt: str | None = None, **options: Any) -> Any:
+        """Embeds queries: `encode` with the "query" prompt, or another, before each text.
+
+        Args:
+            sentences: See `encode`.
+            prompt: What to put before each text; `prompts["query"]` by default.
+            **options: The other arguments of `encode`; any else is a TypeError.
+        """
+        return self.encode(self._prompted(sentences, prompt, "query"), **options)
+
+    def encode_document(self, sentences: Sentences, prompt: str | None = None, **options: Any) -> Any:
+        """Embeds documents: `encode` with the "document" prompt, or another, before each text.
+
+        Args:
+            sentences: See `encode`.
+            prompt: What to put before each text; `prompts["document"]` by default.
+            **options: The other arguments of `encode`; any else is a TypeError.
+        """
+        return self.encode(self._prompted(sentences, prompt, "document"), **options)
+
+    def _prompted(self, sentences: Sentences, prompt: str | None, role: str) -> Sentences:
+        prefix = self._prompts.get(role, "") if prompt is None else prompt
+        if not prefix:
+            return sentences
+        texts, single = as_texts(sentences)
+        prompted = [prefix + text for text in texts]
+        return prompted[0] if single else prompted
+
+    def encode_stream(self, sentences: Iterable[str], chunk_size: int = 8192, **options: Any) -> Iterator[Any]:
+        """Embeds more texts than memory holds: takes a chunk, yields its embeddings, takes the next.
+
+        Args:
+            sentences: Any iterable of strings; it is read only as far as results are taken.
+            chunk_size: Texts of a chunk.
+            **options: The other arguments of `encode`; any else is a TypeError.
+
+        Yields:
+            Embeddings (chunk_size, H) of one chunk after another, in order; the last may have fewer rows.
+
+        Example:
+            >>> encoder = FastEncoder("minilm-ditto")
+            >>> [len(rows) for rows in encoder.encode_stream((f"text {i}" for i in range(5)), chunk_size=2)]
+            [2, 2, 1]
+        """
+        positive_int("chunk_size", chunk_size)
+        return (self.encode(chunk, **options) for chunk in chunks_of(sentences, chunk_size))
+
+    def tokenize(self, sentences: Sentences) -> dict[str, NDArray[np.int64]]:
+        """Token ids and attention mask of a padded batch: input_ids and attention_mask (n, T)."""
+        texts, _ = as_texts(sentences)
+        input_ids, mask = pad(self._tokenizer(texts), self.manifest.pad_token_id)
+        return {"input_ids": input_ids, "attention_mask": mask}
+
+    def token_weights(self, sentence: str) -> list[tuple[str, float]]:
+        """The tokens of a sentence and the weight A_ii that the head gives each.
+
+        Example:
+            >>> [token for token, _ in FastEncoder("minilm-ditto").token_weights("Rain fell.")]
+            ['[CLS]', 'rain', 'fell', '.', '[SEP]']
+        """
+        if self._tokens_runner is None:
+            tokens = select(self._selection.directory, DEFAULT_POOLING, self.precision, kind="tokens")
+            self._tokens_runner = GraphRunner(tokens, self._arguments["providers"], self._arguments["session_options"])
+        (text,), _ = as_texts([sentence])
+        outputs, _ = self._tokens_runner.run(self._tokenizer([text]))
+        return list(zip(self._tokenizer.tokens(text), outputs["attention_diagonal"][0].tolist(), strict=True))
+
+    similarity = staticmethod(similarity)
+    similarity_pairwise = staticmethod(similarity_pairwise)
+
+    def _open_runner(self) -> GraphRunner:
+        if self._runner is None:
+            raise EncoderClosedError("This encoder is closed; make a new FastEncoder.")
+        return self._runner
+
+    def _workers(self) -> WorkerPool:
+        self._open_runner()
+        if self._pool is None:
+            threads = max(1, self._num_threads // self._num_workers)
+            self._pool = WorkerPool({**self._arguments, "num_workers": 0, "num_threads": threads}, self._num_workers)
+        return self._pool
+
+    def close(self) -> None:
+        """Ends worker processes and frees the graph; the encoder cannot be used afterwards."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
+        self._runner = self._tokens_runner = None
+
+    def __enter__(self) -> FastEncoder:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self._arguments
+
+    def __setstate__(self, arguments: dict[str, Any]) -> None:
+        self.__init__(**arguments)  # type: ignore[misc]
+
+    def __repr__(self) -> str:
+        provider = self._runner.provider if self._runner is not None else "closed"
+        return (
+            f"FastEncoder({str(self.path)!r}, model={self.manifest.source['model_id']!r}, "
+            f"head={self.manifest.head!r}, pooling={self.pooling!r}, precision={self.precision!r}, "
+            f"provider={provider!r}, num_threads={self._num_threads})"
         )

@@ -22,7 +22,15 @@ class TextValueError(DittoError, ValueError):
 
 
 class ModelNotFoundError(DittoError, FileNotFoundError):
-    """A checkpoint that is neither a local folder, a short name nor reachable on the hub."""
+    """A checkpoint or export that is neither a local folder, a short name nor reachable on the hub."""
+
+
+class HubError(DittoError, OSError):
+    """A request that the hub refused."""
+
+
+class UntrustedCodeError(DittoError, ValueError):
+    """A checkpoint that would run code of its own (pickled weights, Python files) without being asked for."""
 
 
 class UnsupportedModelError(DittoError, ValueError):
@@ -43,6 +51,22 @@ class ParityError(DittoError, RuntimeError):
 
 class MissingDependencyError(DittoError, ImportError):
     """An optional dependency that is needed and not installed."""
+
+
+class WorkerError(DittoError, RuntimeError):
+    """A worker process that died."""
+
+
+class EncoderClosedError(DittoError, RuntimeError):
+    """An encoder that is used after close()."""
+
+
+class NonFiniteError(DittoError, ArithmeticError):
+    """Embeddings with NaN or infinity; `rows` are their positions in the input."""
+
+    def __init__(self, message: str, rows: list[int]) -> None:
+        super().__init__(message)
+        self.rows = rows
 
 
 class ProviderError(DittoError, RuntimeError):

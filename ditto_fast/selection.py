@@ -53,20 +53,19 @@ def select(path: Path, pooling: str | None, precision: str | None, kind: str | N
     if not path.exists():
         raise ExportDirectoryError(f"{path} does not exist. Make it with ditto-export --model MODEL.")
     manifest = _manifest(path)
-    pooling = one_of("pooling", manifest.pooling if pooling is None else pooling, POOLINGS)
     if path.suffix != ".onnx":
-        path = path / _choose(manifest, pooling, precision, kind)
+        path = path / choose_graph(manifest, pooling, precision, kind)
     if path.name not in manifest.graphs:
         raise ExportDirectoryError(
             f"{path.parent} holds {', '.join(manifest.graphs)}, not {path.name}. "
             "Export again with the --outputs and --precision that you need."
         )
-    selection = Selection(path, manifest, pooling)
+    selection = Selection(path, manifest, manifest.pooling if pooling is None else one_of("pooling", pooling, POOLINGS))
     if precision not in (None, selection.info.precision):
         raise ExportDirectoryError(f"{path} is {selection.info.precision}, not {precision}; name another file.")
-    if selection.info.kind == "embedding" and pooling != manifest.pooling:
+    if selection.info.kind == "embedding" and selection.pooling != manifest.pooling:
         raise ExportDirectoryError(
-            f"{path} pools {manifest.pooling} inside the graph, so it cannot give {pooling!r}. "
+            f"{path} pools {manifest.pooling} inside the graph, so it cannot give {selection.pooling!r}. "
             f"Pass the directory or its {graph_file('tokens', selection.info.precision)}."
         )
     _check_files(selection)
@@ -84,7 +83,11 @@ def _manifest(path: Path) -> Manifest:
         raise
 
 
-def _choose(manifest: Manifest, pooling: str, precision: str | None, kind: str | None) -> str:
+def choose_graph(
+    manifest: Manifest, pooling: str | None = None, precision: str | None = None, kind: str | None = None
+) -> str:
+    """File of the graph that serves; the arguments are those of `select`."""
+    pooling = one_of("pooling", manifest.pooling if pooling is None else pooling, POOLINGS)
     held = {info.precision for info in manifest.graphs.values()}
     present = [name for name in PRECISIONS if name in held]
     chosen = one_of("precision", present[0] if precision is None else precision, present)

@@ -1,56 +1,45 @@
-"""ONNX Runtime: the one place that imports it, opens a graph and checks what it runs on."""
+"""ONNX Runtime: the one place that imports it and opens a graph."""
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ditto_fast.checks import one_of
-from ditto_fast.errors import ExportDirectoryError, MissingDependencyError, ProviderError
+from ditto_fast.errors import ExportDirectoryError, MissingDependencyError
+from ditto_fast.providers import (
+    BOTH_INSTALLED,
+    CPU,
+    Providers,
+    check_running,
+    installed_runtimes,
+    resolve_providers,
+)
 
 if TYPE_CHECKING:
     import onnxruntime
 
-PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
-
-_RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
-
-
-def installed_runtimes() -> list[str]:
-    """The ONNX Runtime distributions that are installed; more than one overwrite each other's files."""
-
-    def installed(name: str) -> bool:
-        try:
-            version(name)
-        except PackageNotFoundError:
-            return False
-        return True
-
-    return [name for name in _RUNTIMES if installed(name)]
-
-
-_BOTH_INSTALLED = (
-    "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files. "
-    "Run: pip uninstall -y onnxruntime onnxruntime-gpu, then install one: "
-    "pip install 'ditto-fast[cpu]' or 'ditto-fast[gpu]'."
-)
+_TELEMETRY = "ORT_DISABLE_TELEMETRY"
 
 
 def import_onnxruntime() -> Any:
     """Imports ONNX Runtime.
 
     Raises:
-        MissingDependencyError: It is not installed; the message names the extra.
+        MissingDependencyError: It is not installed, or does not load; the message names the extra.
 
     Warns:
         RuntimeWarning: Both of its wheels are installed.
     """
     if len(installed_runtimes()) > 1:
-        warnings.warn(_BOTH_INSTALLED, RuntimeWarning, stacklevel=2)
+        warnings.warn(BOTH_INSTALLED, RuntimeWarning, stacklevel=2)
     try:
-        import onnxruntime
+        with _no_telemetry():
+            import onnxruntime
     except ImportError as error:
         raise MissingDependencyError(
             "ditto_fast needs ONNX Runtime to encode: pip install 'ditto-fast[cpu]', "
@@ -59,53 +48,63 @@ def import_onnxruntime() -> Any:
     return onnxruntime
 
 
-def _check_provider(provider: str, running: list[str], available: list[str]) -> None:
-    """ONNX Runtime falls back to the CPU in silence; a user who named a device gets an error instead."""
-    if PROVIDERS[provider] in running:
+@contextmanager
+def _no_telemetry() -> Iterator[None]:
+    """Keeps ONNX Runtime from reporting to its makers, which its recent wheels do from their import on.
+
+    It would write below the home folder, open connections, and hang a forked process at its exit. Whoever wants it
+    sets ORT_DISABLE_TELEMETRY=0 or imports onnxruntime first; the variable is read once, and is put back.
+    """
+    if _TELEMETRY in os.environ or "onnxruntime" in sys.modules:
+        yield
         return
-    message = (
-        f"{provider!r} ({PROVIDERS[provider]}) was asked for and did not start; this ONNX Runtime "
-        f"({', '.join(installed_runtimes()) or 'unknown build'}) has {', '.join(available)}. "
-        "Install 'ditto-fast[gpu]' with a CUDA and cuDNN that fit it, or pass providers='cpu'."
-    )
-    if len(installed_runtimes()) > 1:
-        message = f"{message} {_BOTH_INSTALLED}"
-    raise ProviderError(message)
+    os.environ[_TELEMETRY] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_TELEMETRY]
 
 
-def open_session(path: Path, provider: str, num_threads: int) -> onnxruntime.InferenceSession:
-    """Opens a graph on the provider asked for, and on no other.
+def open_session(
+    path: Path,
+    providers: Providers,
+    num_threads: int,
+    configure: Callable[[onnxruntime.SessionOptions], None] | None = None,
+) -> onnxruntime.InferenceSession:
+    """Opens a graph on the providers asked for, and on no other.
 
     Args:
         path: The .onnx file.
-        provider: A key of `PROVIDERS`.
+        providers: See `ditto_fast.providers.resolve_providers`.
         num_threads: Threads that one run() uses inside an operator.
+        configure: Changes the session options last.
 
     Raises:
         ExportDirectoryError: The file is missing or not a readable ONNX graph.
-        ProviderError: The provider cannot run here.
+        ProviderError: A provider cannot run here.
     """
     ort = import_onnxruntime()
-    one_of("providers", provider, PROVIDERS)
     if not path.is_file():
         raise ExportDirectoryError(f"{path} is missing; export again, or copy the whole folder.")
     available = ort.get_available_providers()
-    if PROVIDERS[provider] not in available:
-        _check_provider(provider, [], available)
+    wanted = resolve_providers(providers, available)
     options = ort.SessionOptions()
     options.intra_op_num_threads = num_threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # the fused skip + layer normalisation is slower on CPU than the two apart: docs/performance.md
-    disabled = ["SkipLayerNormFusion"] if provider == "cpu" else []
+    # shapes change with every batch: a pattern fits none, and an arena keeps the largest for ever
+    options.enable_mem_pattern = False
+    options.enable_cpu_mem_arena = False
+    if configure is not None:
+        configure(options)
+    # the fused skip + layer normalisation is slower on CPU than the two apart
+    disabled = ["SkipLayerNormFusion"] if wanted[0][0] == CPU else []
     try:
-        session = ort.InferenceSession(
-            str(path), options, providers=[PROVIDERS[provider]], disabled_optimizers=disabled
-        )
+        session = ort.InferenceSession(str(path), options, providers=wanted, disabled_optimizers=disabled)
     except Exception as error:  # the binding raises its own, undocumented classes
         raise ExportDirectoryError(
             f"{path} cannot be opened by ONNX Runtime {ort.__version__}: {error}. "
             "The file may be cut short or from a newer exporter; export again."
         ) from error
-    _check_provider(provider, session.get_providers(), available)
+    check_running(wanted, session.get_providers(), available)
     return session

@@ -37,10 +37,14 @@ def _items(sentences: Any) -> list[Any]:
     raise TextTypeError(f"{_WANTED}; got {_describe(sentences)}.")
 
 
-def as_texts(sentences: Sentences) -> tuple[list[str], bool]:
+def as_texts(sentences: Sentences, first_position: int = 0) -> tuple[list[str], bool]:
     """Returns the texts in order, and whether a single string was given.
 
     Sequences are taken by position, whatever their index; generators are consumed once.
+
+    Args:
+        sentences: What the user passed.
+        first_position: Position of the first item, for messages about a part of a longer input.
 
     Raises:
         TextTypeError: A container without order (dict, set), bytes, or an item that is no string; the
@@ -55,7 +59,7 @@ def as_texts(sentences: Sentences) -> tuple[list[str], bool]:
         isinstance(sentences, np.ndarray) and sentences.ndim == 0 and isinstance(sentences.item(), str)
     )
     items: list[Any] = [str(sentences)] if single else _items(sentences)
-    for position, item in enumerate(items):
+    for position, item in enumerate(items, first_position):
         if not isinstance(item, str):
             raise TextTypeError(
                 f"item {position}: {_describe(item)}, expected str. Remove or convert it before encoding."

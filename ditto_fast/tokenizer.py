@@ -88,8 +88,8 @@ class Tokenizer:
         No text is empty afterwards where the tokenizer adds special tokens; elsewhere an empty text has
         T = 0.
         """
-        encodings = self._raw.encode_batch_fast(list(texts))
-        return [np.array(encoding.ids, dtype=np.int64) for encoding in encodings]
+        # one by one: encode_batch takes every core of the machine, whatever num_threads says, and warns after a fork
+        return [np.array(self._raw.encode(text).ids, dtype=np.int64) for text in texts]
 
     def tokens(self, text: str) -> list[str]:
         """The tokens of one text, as their vocabulary entries."""

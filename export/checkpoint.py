@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-from ditto_fast.errors import ModelNotFoundError, UnsupportedModelError
+from ditto_fast.errors import UnsupportedModelError, UntrustedCodeError
 from ditto_fast.export.architectures import Architecture
 from ditto_fast.export.architectures.choose import find_architecture
-from ditto_fast.export.locate import locate
+from ditto_fast.export.hub import DEFAULT_HUB, HubOptions
+from ditto_fast.export.locate import locate, not_found
+
+_TRUST = "trust_remote_code=True (--trust-remote-code)"
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,7 @@ class Checkpoint:
     Args:
         name: Hub id, or name of the folder.
         revision: Commit on the hub, None for a folder.
+        folder: Where its files are: the folder, or the hub's cache.
         content_hash: SHA-256 over the weights' state, the same wherever it was loaded from.
         model: The bare encoder: eager attention, float32, evaluation mode.
         traced_model: The same with the attention that is traced.
@@ -32,6 +39,7 @@ class Checkpoint:
 
     name: str
     revision: str | None
+    folder: Path
     content_hash: str
     model: Any
     traced_model: Any
@@ -39,37 +47,47 @@ class Checkpoint:
     architecture: Architecture
 
 
-def load_checkpoint(model: str) -> Checkpoint:
-    """Loads a checkpoint for export.
+def load_checkpoint(model: str, hub: HubOptions = DEFAULT_HUB) -> Checkpoint:
+    """Loads a checkpoint for export; one in a folder needs no network.
 
     Args:
         model: A folder, a short name of `ditto_fast.heads.PAPER_MODELS`, or a hub id.
+        hub: How the hub is asked, and what of a checkpoint may run.
 
     Raises:
         ModelNotFoundError: Nothing could be loaded from there; the message says what was tried.
         UnsupportedModelError: It is no encoder that can be exported.
+        UntrustedCodeError: Its weights are pickled or it needs its own code, and that was not allowed.
     """
-    location = locate(model)
+    location = locate(model, hub)
+    # custom code may name another repository, which only the hub can give
+    options: dict[str, Any] = {
+        "trust_remote_code": hub.trust_remote_code,
+        "local_files_only": not hub.trust_remote_code,
+    }
     try:
-        config = transformers.AutoConfig.from_pretrained(location.source)
-    except (OSError, ValueError, KeyError) as error:
-        raise _not_found(location.tried, error) from error
-    architecture = find_architecture(config)
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(location.source, use_fast=True)
-        encoder = traced = _load_encoder(location.source, "eager")
+        values = transformers.PretrainedConfig.get_config_dict(location.folder, **options)[0]
+        _check_code(location.name, values, hub.trust_remote_code)
+        config = transformers.AutoConfig.from_pretrained(location.folder, **options)
+        architecture = find_architecture(config)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(location.folder, use_fast=True, **options)
+        options["use_safetensors"] = None if hub.allow_pickle else True
+        encoder = traced = _load_encoder(location.folder, "eager", options)
         if architecture.traced_attention != "eager":
-            traced = _load_encoder(location.source, architecture.traced_attention)
-    except (OSError, ValueError) as error:
-        raise _not_found(location.tried, error) from error
+            traced = _load_encoder(location.folder, architecture.traced_attention, options)
+    except (UnsupportedModelError, UntrustedCodeError):
+        raise
+    except (OSError, ValueError, KeyError) as error:
+        raise not_found(location.tried, error) from error
     if not tokenizer.is_fast:
         raise UnsupportedModelError(
-            f"{location.source} has only a slow tokenizer ({type(tokenizer).__name__}); a tokenizer.json is needed. "
+            f"{location.folder} has only a slow tokenizer ({type(tokenizer).__name__}); a tokenizer.json is needed. "
             "Convert it once with transformers' convert_slow_tokenizer and save it beside the weights."
         )
     return Checkpoint(
         name=location.name,
-        revision=None if location.is_folder else getattr(config, "_commit_hash", None),
+        revision=location.revision,
+        folder=location.folder,
         content_hash=state_hash(encoder),
         model=encoder.eval(),
         traced_model=traced.eval(),
@@ -78,9 +96,20 @@ def load_checkpoint(model: str) -> Checkpoint:
     )
 
 
-def _load_encoder(source: str, attention: str) -> Any:
+def _check_code(name: str, config: dict[str, Any], trusted: bool) -> None:
+    """A checkpoint's own Python code runs where it was asked for, and never without a word."""
+    if trusted:
+        warnings.warn(f"{_TRUST}: Python code that came with {name} may run in this process.", stacklevel=4)
+    elif "auto_map" in config and config.get("model_type") not in CONFIG_MAPPING_NAMES:
+        raise UntrustedCodeError(
+            f"{name} can only be loaded by running Python code of its own ({config['auto_map']}). "
+            f"Read that code, then pass {_TRUST}."
+        )
+
+
+def _load_encoder(source: Path, attention: str, options: dict[str, Any]) -> Any:
     """The bare encoder, with every weight from the checkpoint."""
-    options = {"attn_implementation": attention, "dtype": torch.float32, "output_loading_info": True}
+    options = {**options, "attn_implementation": attention, "dtype": torch.float32, "output_loading_info": True}
     encoder, loading = transformers.AutoModel.from_pretrained(source, **options)
     if prefix := _foreign_prefix(loading):
         key_mapping = {f"^{re.escape(prefix)}": ""}
@@ -114,11 +143,3 @@ def state_hash(model: torch.nn.Module) -> str:
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
-
-
-def _not_found(tried: str, error: Exception) -> ModelNotFoundError:
-    reason = str(error).strip().split("\n")[0]
-    return ModelNotFoundError(
-        f"No checkpoint could be loaded. Tried: {tried}. Reason: {reason} "
-        "Without a network, pass a local folder (one that save_pretrained wrote): that works offline."
-    )

@@ -47,6 +47,18 @@ def _export(
     ] = None,
     max_spearman_drop: Annotated[float | None, typer.Option(help="Points that STS-B dev may lose.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a directory that is not empty.")] = False,
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of a hub id.")] = None,
+    token: Annotated[
+        str | None, typer.Option(help="Hub access token; by default that of hf auth login or HF_TOKEN.")
+    ] = None,
+    cache_dir: Annotated[Path | None, typer.Option(help="The hub's cache; huggingface_hub's by default.")] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Let Python code that comes with the checkpoint run.")
+    ] = False,
+    allow_pickle: Annotated[
+        bool, typer.Option("--allow-pickle", help="Load pickled weights where there is no model.safetensors.")
+    ] = False,
+    push_to_hub: Annotated[str | None, typer.Option(help="ORG/NAME on the hub to upload the directory to.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List short names, heads and architectures.")] = False,
     inspect: Annotated[Path | None, typer.Option(help="Show what an export directory holds.")] = None,
@@ -66,6 +78,7 @@ def _export(
         raise OptionError("Name what to export with --model (or use --list, --inspect DIR, --verify DIR).")
     else:
         try:
+            from ditto_fast.export.hub import HubOptions
             from ditto_fast.export.pipeline import Verification, export_model
         except ImportError as error:
             raise _missing(error) from error
@@ -81,13 +94,21 @@ def _export(
             opset=opset,
             verification=Verification(not no_verify, min_cosine, senteval, max_spearman_drop),
             force=force,
+            hub=HubOptions(
+                revision=revision,
+                token=token,
+                cache_dir=cache_dir,
+                trust_remote_code=trust_remote_code,
+                allow_pickle=allow_pickle,
+            ),
+            push_to_hub=push_to_hub,
             progress=lambda step: stderr.print(f"{step} ...", style="dim", highlight=False),
         )
         if as_json:
             typer.echo(json.dumps(report.to_dict(), indent=2))
             return
         _show(report.directory, report.manifest, as_json=False)
-        stdout.print(f"{report.seconds:.1f} s", highlight=False)
+        stdout.print(f"{report.seconds:.1f} s", *([report.url] if report.url else []), highlight=False)
         stdout.print(
             f'next: python -c "from ditto_fast import FastEncoder; '
             f"print(FastEncoder('{report.directory}').encode('Hello.')[:5])\"",

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from ditto_fast.export.graph import is_ditto
+from ditto_fast.session import import_onnxruntime
+
+onnxruntime = import_onnxruntime()
 
 _FP32_OPERATORS = {"Softmax", "ReduceMean", "ReduceSum", "ReduceLogSumExp", "Pow", "Sqrt", "Exp", "Log"}
 _SUFFIX: dict[int, str] = {TensorProto.FLOAT: "_fp32", TensorProto.FLOAT16: "_fp16"}

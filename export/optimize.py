@@ -19,8 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper
+
+from ditto_fast.session import import_onnxruntime
+
+onnxruntime = import_onnxruntime()
 
 _MASK = 4  # position of the mask among the inputs of MultiHeadAttention
 LEVELS = ("none", "basic", "full")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -10,13 +9,17 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ditto_fast.artifact import GRAPHS, PRECISIONS, TOKENIZER_FILE, GraphInfo, Manifest, graph_file
+from ditto_fast.artifact import CARD_FILE, GRAPHS, PRECISIONS, TOKENIZER_FILE, GraphInfo, Manifest, graph_file
 from ditto_fast.checks import one_of, positive_int
 from ditto_fast.errors import OptionError
 from ditto_fast.export.checkpoint import Checkpoint, load_checkpoint
 from ditto_fast.export.graph_files import GraphOptions, write_graphs
+from ditto_fast.export.hub import DEFAULT_HUB, HubOptions
+from ditto_fast.export.model_card import model_card, source_license
+from ditto_fast.export.modules import write_modules
 from ditto_fast.export.optimize import LEVELS
 from ditto_fast.export.quality import StsBDev
+from ditto_fast.export.upload import check_repo_id, publish
 from ditto_fast.export.verify import SENTENCES, verify_graph
 from ditto_fast.files import atomic_directory, check_output_directory
 from ditto_fast.heads import Head, resolve_head
@@ -37,15 +40,17 @@ class ExportReport:
         directory: The export directory.
         manifest: Its manifest, with the parity report of each graph.
         seconds: How long it took.
+        url: Address of the upload, if there was one.
     """
 
     directory: Path
     manifest: Manifest
     seconds: float
+    url: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """The report for machines."""
-        return {"directory": str(self.directory), "seconds": self.seconds, "manifest": asdict(self.manifest)}
+        return {**vars(self), "directory": str(self.directory), "manifest": asdict(self.manifest)}
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ def export_model(
     opset: int = DEFAULT_OPSET,
     verification: Verification = Verification(),  # frozen
     force: bool = False,
+    hub: HubOptions = DEFAULT_HUB,
+    push_to_hub: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ExportReport:
     """Exports a checkpoint as a directory that `FastEncoder` reads.
@@ -98,15 +105,19 @@ def export_model(
         opset: ONNX operator set.
         verification: How the graphs are compared with the eager model.
         force: Replace a directory that is not empty.
+        hub: How the hub is asked, and what of a checkpoint may run.
+        push_to_hub: "ORG/NAME" to upload the directory to, once it is complete.
         progress: Called with a line of text at each step.
 
     Raises:
+        HubError: The hub did not take the upload; the directory is complete.
         HeadError: The head is not written L-H or the model does not have it.
         ModelNotFoundError: The checkpoint cannot be found or loaded.
         OptionError: An option is outside its valid values.
         UnsupportedModelError: It is no encoder that can be exported.
         OutputExistsError: `output` is not empty and `force` is off.
         ParityError: A written graph differs from the eager model; nothing is left behind.
+        UntrustedCodeError: The checkpoint would run code (pickled weights, Python files) that `hub` does not allow.
 
     Example:
         >>> report = export_model(checkpoint_folder, "1-10", "minilm-ditto", force=True)
@@ -124,9 +135,11 @@ def export_model(
     )
     directory = Path(output if output is not None else f"{Path(name).name}-ditto-{chosen}")
     check_output_directory(directory, force)  # before the long work
+    if push_to_hub is not None:
+        check_repo_id(push_to_hub)
     import_onnxruntime()
     progress(f"loading {name}")
-    checkpoint = load_checkpoint(name)
+    checkpoint = load_checkpoint(name, hub)
     config = checkpoint.model.config
     chosen.check(config.num_hidden_layers, config.num_attention_heads)
     with atomic_directory(directory, force) as folder:
@@ -138,9 +151,16 @@ def export_model(
         manifest.write(folder)
         if verification.enabled:
             manifest = _verified(manifest, checkpoint, chosen, tokenizer, folder, verification, progress)
-            manifest.write(folder)
+        write_modules(folder)
+        card = model_card(push_to_hub or directory.absolute().name, manifest, inputs, source_license(checkpoint.folder))
+        (folder / CARD_FILE).write_text(card, encoding="utf-8")
+        manifest.write(folder)
         manifest = Manifest.read(folder)
-    return ExportReport(directory, manifest, time.perf_counter() - started)
+    url = None
+    if push_to_hub is not None:
+        progress(f"uploading to {push_to_hub}")
+        url = publish(directory, push_to_hub, hub.token)
+    return ExportReport(directory, manifest, time.perf_counter() - started, url)
 
 
 def _choices(name: str, asked: Sequence[str], valid: Iterable[str], always: str = "") -> tuple[str, ...]:
@@ -160,15 +180,13 @@ def _input_names(checkpoint: Checkpoint) -> tuple[str, ...]:
 def _write_tokenizer(checkpoint: Checkpoint, folder: Path, max_seq_length: int | None) -> int:
     """Writes what another runtime needs to tokenize the same way; returns the maximum length.
 
-    tokenizer.json is written with that truncation and without padding: a checkpoint's may carry its
-    training's.
+    tokenizer.json and tokenizer_config.json are written with that truncation and without padding: a
+    checkpoint's may carry its training's.
     """
     config = checkpoint.model.config
+    limit = resolve_max_seq_length(checkpoint.folder, checkpoint.architecture.max_positions(config), max_seq_length)
+    checkpoint.tokenizer.model_max_length = limit
     checkpoint.tokenizer.save_pretrained(folder)
-    source = Path(checkpoint.tokenizer.name_or_path) / "sentence_bert_config.json"
-    if source.is_file():
-        shutil.copy(source, folder)
-    limit = resolve_max_seq_length(folder, checkpoint.architecture.max_positions(config), max_seq_length)
     raw = checkpoint.tokenizer.backend_tokenizer
     raw.no_padding()
     raw.enable_truncation(limit)

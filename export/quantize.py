@@ -16,9 +16,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import onnx
-import onnxruntime
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
+
+from ditto_fast.session import import_onnxruntime
+
+onnxruntime = import_onnxruntime()
 
 FloatArray = NDArray[np.float32]
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from fake_hub import FakeHub
 
 _BIN = Path(sys.executable).parent
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--senteval", type=Path, help="folder that holds downstream/ (or set DITTO_SENTEVAL)")
+    parser.addoption("--node-modules", type=Path, help="a node_modules folder (or set DITTO_NODE_MODULES)")
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +32,15 @@ def senteval(request: pytest.FixtureRequest) -> Path:
     if folder is None:
         pytest.skip("no SentEval data: pass --senteval DIR or set DITTO_SENTEVAL")
     return folder
+
+
+@pytest.fixture(scope="session")
+def node_modules(request: pytest.FixtureRequest) -> Path:
+    default = Path(__file__).parent / "node" / "node_modules"
+    folder = Path(request.config.getoption("--node-modules") or os.environ.get("DITTO_NODE_MODULES", default))
+    if not (folder / "@huggingface" / "transformers").is_dir():
+        pytest.skip("no @huggingface/transformers: make node-test, or --node-modules DIR (DITTO_NODE_MODULES)")
+    return folder.resolve()
 
 
 @pytest.fixture(scope="session")
@@ -76,5 +92,41 @@ def command() -> Callable[..., subprocess.CompletedProcess[str]]:
         return subprocess.run(
             [str(_BIN / name), *map(str, arguments)], capture_output=True, text=True, timeout=300, **options
         )
+
+    return execute
+
+
+@pytest.fixture
+def hub() -> Iterator[FakeHub]:
+    from fake_hub import fake_hub
+
+    with fake_hub() as server:
+        yield server
+
+
+@pytest.fixture
+def environment(hub: FakeHub, tmp_path: Path) -> dict[str, str]:
+    """For a process of its own, since the endpoint is read at import: the fake hub, no token, an empty home."""
+    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    kept.pop("HF_TOKEN", None)
+    return {**kept, "HF_HOME": str(tmp_path / "home"), "HF_ENDPOINT": hub.url, "COLUMNS": "200"}
+
+
+@pytest.fixture
+def load(environment: dict[str, str], tmp_path: Path) -> Callable[..., np.ndarray | str]:
+    """Runs FastEncoder.from_pretrained("org/name", ...) and returns its vectors, or what it printed on failure."""
+    from fake_hub import TEXTS
+
+    def execute(arguments: str = "", **variables: str) -> np.ndarray | str:
+        code = (
+            "import numpy as np; from ditto_fast import FastEncoder\n"
+            f"encoder = FastEncoder.from_pretrained('org/name', {arguments})\n"
+            f"np.save('vectors.npy', encoder.encode({TEXTS}))"
+        )
+        command = [sys.executable, "-c", code]
+        result = subprocess.run(
+            command, env={**environment, **variables}, cwd=tmp_path, capture_output=True, text=True, timeout=120
+        )
+        return np.load(tmp_path / "vectors.npy") if result.returncode == 0 else result.stderr
 
     return execute

@@ -4,17 +4,28 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ditto_fast.batches import pad, plan_batches
+from ditto_fast.batches import BatchRule, pad, plan_batches
 
 
-@given(lengths=st.lists(st.integers(0, 50)), batch_size=st.integers(1, 10))
-def test_every_text_is_in_one_batch_and_lengths_fall(lengths: list[int], batch_size: int):
-    batches = plan_batches(lengths, batch_size)
+@given(
+    lengths=st.lists(st.integers(0, 50)),
+    max_tokens=st.integers(1, 200),
+    batch_size=st.none() | st.integers(1, 10),
+    uniform=st.booleans(),
+)
+def test_every_text_is_in_one_batch_that_keeps_the_rule(lengths: list[int], max_tokens: int, batch_size, uniform: bool):
+    batches = plan_batches(lengths, BatchRule(max_tokens, batch_size, uniform))
     order = [int(i) for batch in batches for i in batch]
     assert sorted(order) == list(range(len(lengths)))
-    assert all(1 <= len(batch) <= batch_size for batch in batches)
-    sorted_lengths = [lengths[i] for i in order]
-    assert sorted_lengths == sorted(lengths, reverse=True)
+    assert [lengths[i] for i in order] == sorted(lengths, reverse=True)
+    for batch in batches:
+        longest = max(lengths[i] for i in batch)
+        if batch_size is None:
+            assert len(batch) == 1 or len(batch) * longest <= max_tokens
+        else:
+            assert len(batch) <= batch_size
+        if uniform:
+            assert {lengths[i] for i in batch} == {longest}
 
 
 @given(rows=st.lists(st.lists(st.integers(0, 99), max_size=7), min_size=1, max_size=6))

@@ -129,7 +129,7 @@ def test_wrong_options_are_refused(encoder: FastEncoder, minilm_export: Path):
         FastEncoder(minilm_export, pooling="mean_last")
     with pytest.raises(OptionError, match="num_threads"):
         FastEncoder(minilm_export, num_threads=0)
-    with pytest.raises(OptionError, match="cpu, cuda"):
+    with pytest.raises(OptionError, match="cpu, cuda, tensorrt"):
         FastEncoder(minilm_export, providers="gpu")
     with pytest.raises(TypeError, match="batchsize"):
         encoder.encode(["a"], batchsize=2)

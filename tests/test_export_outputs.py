@@ -118,6 +118,6 @@ def test_the_manifest_says_what_was_made(tiny_export: Path):
         info = manifest["graphs"][graph_file(kind)]
         assert info["outputs"] == list(GRAPHS[kind][1])
         assert info["parity"]["cosine_min"] > 0.99999
-    files = {path.name for path in tiny_export.iterdir()} - {"ditto_config.json"}
+    files = {path.name for path in tiny_export.iterdir()} - {"ditto_config.json", "README.md"}  # people edit the card
     assert set(manifest["files"]) == files
     assert {"model.onnx", "tokenizer.json", "config.json"} <= files

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ditto_fast import session
+from ditto_fast import providers, session
 from ditto_fast.errors import MissingDependencyError, ProviderError
 
 
@@ -17,8 +17,8 @@ def test_without_a_runtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_with_both_wheels_it_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(session, "version", lambda _: "1.32.0")
+    monkeypatch.setattr(providers, "version", lambda _: "1.32.0")
     with pytest.warns(RuntimeWarning, match="both installed"):
         session.import_onnxruntime()
     with pytest.raises(ProviderError, match="both installed"):
-        session._check_provider("cuda", ["CPUExecutionProvider"], ["CPUExecutionProvider"])
+        providers.resolve_providers("cuda", ["CPUExecutionProvider"])

@@ -1,0 +1,93 @@
+"""Exports on the Hugging Face hub: downloads what FastEncoder needs of one, or finds it in the hub's cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ditto_fast.artifact import MANIFEST_FILE, Manifest
+from ditto_fast.checks import one_of
+from ditto_fast.errors import ExportDirectoryError, ModelNotFoundError, OptionError
+from ditto_fast.pooling import POOLINGS
+from ditto_fast.selection import choose_graph
+
+
+def check_token(token: str | None) -> None:
+    """Checks that a token can be sent: HTTP libraries print the token itself where it cannot.
+
+    Raises:
+        OptionError: It is empty or has characters that no token has; the message does not show it.
+    """
+    if token is not None and not (token.isascii() and token.isprintable() and token.strip() == token != ""):
+        raise OptionError(
+            "token must be printable ASCII without spaces or line breaks around it; got something else (not "
+            "shown). Copy it again, or leave it out to use the one that hf auth login or HF_TOKEN set."
+        )
+
+
+def reason(error: Exception) -> str:
+    """An error's message on one line."""
+    return " ".join(str(error).split())
+
+
+def fetch_export(
+    repo_id: str,
+    pooling: str | None,
+    precision: str | None,
+    *,
+    revision: str | None,
+    token: str | None,
+    cache_dir: str | Path | None,
+    local_files_only: bool,
+) -> Path:
+    """Brings the manifest, the one graph that serves `pooling` and the small files into the hub's cache.
+
+    Returns:
+        The folder of the cache that has them.
+
+    Raises:
+        ExportDirectoryError: The repository has no manifest, a broken one, or lacks a file.
+        ModelNotFoundError: The repository cannot be reached, or is not in the cache.
+        OptionError: The pooling or the token is none.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    check_token(token)
+    if pooling is not None:
+        one_of("pooling", pooling, POOLINGS)
+
+    def fetch(name: str, commit: str | None) -> Path:
+        path = hf_hub_download(
+            repo_id, name, revision=commit, token=token, cache_dir=cache_dir, local_files_only=local_files_only
+        )
+        return Path(path)
+
+    try:
+        folder = fetch(MANIFEST_FILE, revision).parent
+        manifest = Manifest.read(folder)
+        commit = folder.name  # one commit for all files, whatever is pushed meanwhile
+        graph = fetch(choose_graph(manifest, pooling, precision), commit)
+        for name in _companions(manifest, graph):
+            fetch(name, commit)
+    except ExportDirectoryError:
+        raise
+    except (OSError, ValueError) as error:
+        if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
+            raise ExportDirectoryError(
+                f"{repo_id} is no complete export of ditto-export: {reason(error)} "
+                f"Export it: ditto-export --model {repo_id} --head L-H."
+            ) from error
+        raise ModelNotFoundError(
+            f"{repo_id!r} is neither an export directory nor an export that could be loaded from the hub: "
+            f"{reason(error)} Check the name and the token; offline, load it once with a network, or pass a folder."
+        ) from error
+    return folder
+
+
+def _companions(manifest: Manifest, graph: Path) -> Iterable[str]:
+    """The JSON files, and the graph's external weights: an ONNX file names them in plain bytes."""
+    names = [name for name in manifest.files if "/" not in name]
+    weights = [name for name in names if not name.endswith((".json", ".onnx", ".txt"))]
+    content = graph.read_bytes() if weights else b""
+    return [name for name in names if name.endswith(".json")] + [name for name in weights if name.encode() in content]

@@ -1,0 +1,116 @@
+"""One open graph: token ids in, embeddings out, from any thread and in any process."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ditto_fast.batches import pad
+from ditto_fast.errors import ExportDirectoryError
+from ditto_fast.pooling import pool
+from ditto_fast.providers import CPU, Providers
+from ditto_fast.selection import Selection
+from ditto_fast.session import open_session
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+# Sessions that a forked child got from its parent: closing one there can hang, so none is ever closed.
+_inherited: list[Any] = []
+
+
+class GraphRunner:
+    """Runs one graph of an export; a fork gets a session of its own at its first run.
+
+    Args:
+        selection: The graph and what to pool.
+        providers: See `ditto_fast.providers.resolve_providers`.
+        configure: Changes the session options last.
+
+    Raises:
+        ExportDirectoryError: The file is broken.
+        ProviderError: A provider cannot run here.
+    """
+
+    def __init__(
+        self,
+        selection: Selection,
+        providers: Providers,
+        configure: Callable[[onnxruntime.SessionOptions], None] | None = None,
+    ) -> None:
+        self._selection = selection
+        self._providers = providers
+        self._configure = configure
+        self._open()
+        if selection.info.precision == "fp16" and self.provider == CPU:
+            warnings.warn(
+                f"{selection.path} is an fp16 graph on the CPU: slower than fp32. Use an fp32 or int8 graph there.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+    def _open(self) -> None:
+        # one thread a run: several runs at once are faster than several threads inside one
+        self._session = open_session(self._selection.path, self._providers, num_threads=1, configure=self._configure)
+        self._pid = os.getpid()
+        self._inputs = [node.name for node in self._session.get_inputs()]
+
+    @property
+    def session(self) -> onnxruntime.InferenceSession:
+        """The session of this process."""
+        if self._pid != os.getpid():
+            _inherited.append(self._session)
+            self._open()
+        return self._session
+
+    @property
+    def provider(self) -> str:
+        """ONNX Runtime's name of the provider that runs."""
+        return str(self._session.get_providers()[0])
+
+    def embed(self, token_ids: Sequence[IntArray]) -> FloatArray:
+        """Embeddings (B, H) of texts given as token ids, one array (T,) each."""
+        outputs, mask = self.run(token_ids)
+        if "sentence_embedding" in outputs:
+            return outputs["sentence_embedding"]
+        return pool(
+            self._selection.pooling,
+            outputs["attention_diagonal"],
+            outputs["first_hidden_state"],
+            outputs["last_hidden_state"],
+            mask,
+        )
+
+    def run(self, token_ids: Sequence[IntArray]) -> tuple[dict[str, FloatArray], IntArray]:
+        """The graph's outputs by name for one padded batch, and its attention mask (B, T)."""
+        input_ids, mask = pad(token_ids, self._selection.manifest.pad_token_id)
+        vocab_size = self._selection.manifest.vocab_size
+        if int(input_ids.max()) >= vocab_size:
+            raise ExportDirectoryError(
+                f"The tokenizer of {self._selection.directory} gave the id {int(input_ids.max())}, but the model "
+                f"embeds ids below {vocab_size}: they do not belong together. Export again."
+            )
+        every = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
+        feeds = {name: every[name] for name in self._inputs}
+        names = self._selection.info.outputs
+        values = self.session.run(names, feeds) if self.provider == CPU else self.run_bound(names, feeds)
+        return dict(zip(names, values, strict=True)), mask
+
+    def run_bound(self, names: Sequence[str], feeds: dict[str, IntArray]) -> list[FloatArray]:
+        """The same through IOBinding: inputs are copied to the device once, and only outputs come back."""
+        binding = self.session.io_binding()
+        for name, value in feeds.items():
+            binding.bind_cpu_input(name, value)
+        for name in names:
+            binding.bind_output(name)
+        self.session.run_with_iobinding(binding)
+        outputs: list[FloatArray] = binding.copy_outputs_to_cpu()
+        return outputs

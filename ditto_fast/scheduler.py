@@ -1,0 +1,111 @@
+"""From texts to embeddings: tokenization of the next texts overlaps the batches that run."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ditto_fast.batches import BatchRule, plan_batches
+from ditto_fast.tokenizer import Tokenizer
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+# Texts that are tokenized at once: few, so that the first batch starts soon; many batches' worth all the same.
+CHUNK = 512
+
+
+def by_length(texts: Sequence[str]) -> list[int]:
+    """Positions from the longest text to the shortest, in characters: near enough to tokens to cut chunks by."""
+    return sorted(range(len(texts)), key=lambda i: -len(texts[i]))
+
+
+class Scheduler:
+    """Tokenizes, plans batches and runs them on threads.
+
+    Args:
+        tokenizer: Gives token ids.
+        embed: Gives the embeddings (B, H) of a batch of token ids.
+        hidden_size: H.
+        num_threads: Batches that run at once.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        embed: Callable[[Sequence[IntArray]], FloatArray],
+        hidden_size: int,
+        num_threads: int,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._embed = embed
+        self._hidden_size = hidden_size
+        self._num_threads = num_threads
+
+    def run(self, texts: Sequence[str], rule: BatchRule, done: Callable[[int], object]) -> FloatArray:
+        """Embeds texts.
+
+        Args:
+            texts: n texts.
+            rule: What a batch may hold.
+            done: Called with the number of texts that a finished batch had.
+
+        Returns:
+            Embeddings (n, H), rows in the order of `texts`.
+        """
+        embeddings = np.zeros((len(texts), self._hidden_size), np.float32)
+        order = np.array(by_length(texts), dtype=np.int64)
+        chunks = [order[start : start + CHUNK] for start in range(0, len(order), CHUNK)]
+
+        def finish(numbers: IntArray, rows: FloatArray) -> None:
+            embeddings[numbers] = rows
+            done(len(numbers))
+
+        if self._num_threads == 1 or len(texts) == 1:
+            for chunk in chunks:
+                token_ids = self._tokenizer([texts[i] for i in chunk])
+                for batch in self._plan(token_ids, rule, len(chunks)):
+                    finish(chunk[batch], self._embed([token_ids[i] for i in batch]))
+        else:
+            self._run_on_threads(texts, chunks, rule, finish)
+        return embeddings
+
+    def _plan(self, token_ids: Sequence[IntArray], rule: BatchRule, chunks: int) -> list[IntArray]:
+        lengths = [len(ids) for ids in token_ids]
+        if chunks == 1 and self._num_threads > 1:  # a short list is spread over the threads
+            tokens_each = -(-sum(lengths) // self._num_threads)
+            texts_each = -(-len(lengths) // self._num_threads)
+            size = None if rule.batch_size is None else min(rule.batch_size, texts_each)
+            rule = replace(rule, max_tokens=max(1, min(rule.max_tokens, tokens_each)), batch_size=size)
+        return plan_batches(lengths, rule)
+
+    def _run_on_threads(
+        self,
+        texts: Sequence[str],
+        chunks: Sequence[IntArray],
+        rule: BatchRule,
+        finish: Callable[[IntArray, FloatArray], None],
+    ) -> None:
+        """At most two chunks are under way: one runs while the next is tokenized."""
+        pending: deque[tuple[IntArray, Future[FloatArray]]] = deque()
+        with ThreadPoolExecutor(self._num_threads) as executor:
+            try:
+                for chunk in chunks:
+                    token_ids = self._tokenizer([texts[i] for i in chunk])
+                    batches = self._plan(token_ids, rule, len(chunks))
+                    for batch in batches:
+                        rows = [token_ids[i] for i in batch]
+                        pending.append((chunk[batch], executor.submit(self._embed, rows)))
+                    while len(pending) > len(batches):
+                        numbers, future = pending.popleft()
+                        finish(numbers, future.result())
+                for numbers, future in pending:
+                    finish(numbers, future.result())
+            except BaseException:  # an interrupt, too, must not wait for what has not started
+                executor.shutdown(wait=False, cancel_futures=True)
+                raise

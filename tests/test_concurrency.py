@@ -1,0 +1,156 @@
+"""One encoder, many threads and processes: same vectors, no hang, nothing left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from torch.utils.data import DataLoader
+
+from ditto_fast import FastEncoder
+from ditto_fast.errors import WorkerError
+from ditto_fast.tolerances import within
+
+TEXTS = [f"{'word ' * (i % 9)}number {i}" for i in range(60)]
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_export: Path) -> FastEncoder:
+    return FastEncoder(tiny_export)
+
+
+def _workers(before: set[psutil.Process]) -> list[psutil.Process]:
+    """Spawned processes that were not there before; the resource tracker of multiprocessing is none."""
+    children = set(psutil.Process().children(recursive=True)) - before
+    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
+def test_many_threads_share_one_encoder(encoder: FastEncoder):
+    expected = encoder.encode(TEXTS)
+    with ThreadPoolExecutor(8) as pool:
+        for vectors in pool.map(lambda size: encoder.encode(TEXTS, batch_size=size), [1, 2, 3, 5, 8, 13, 21, 34] * 2):
+            assert within(vectors, expected)
+
+
+def test_pickled_it_is_the_same_encoder(tiny_export: Path, encoder: FastEncoder):
+    original = FastEncoder(tiny_export, pooling="cls", max_seq_length=16, num_threads=1)
+    copy = pickle.loads(pickle.dumps(original))
+    assert repr(copy) == repr(original)
+    assert copy.max_seq_length == 16
+    assert within(copy.encode(TEXTS), original.encode(TEXTS))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("used", [False, True], ids=["fresh", "used"])
+def test_a_child_process_gives_the_same_vectors(tiny_export: Path, method: str, used: bool):
+    encoder = FastEncoder(tiny_export)
+    expected = FastEncoder(tiny_export).encode(TEXTS)
+    if used:
+        encoder.encode(TEXTS)
+    with ProcessPoolExecutor(1, multiprocessing.get_context(method)) as pool:
+        assert within(pool.submit(encoder.encode, TEXTS).result(timeout=60), expected)
+
+
+def test_a_forked_child_that_drops_the_encoder_ends(tiny_export: Path):
+    """Destroying an inherited session can hang; and no warning of the tokenizer's about forks."""
+    code = (
+        "import os, sys\nfrom ditto_fast import FastEncoder\n"
+        f"encoder = FastEncoder({str(tiny_export)!r})\nencoder.encode(['a', 'b c'])\n"
+        "child = os.fork()\n"
+        "if child == 0:\n    encoder.encode('a')\n    del encoder\n    sys.exit(0)\n"
+        "assert os.waitpid(child, 0)[1] == 0\nencoder.encode('a')\n"
+    )
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+
+
+def test_in_a_dataloader_worker(encoder: FastEncoder):
+    loader = DataLoader(TEXTS, batch_size=20, num_workers=1, collate_fn=encoder.encode, multiprocessing_context="fork")
+    assert within(np.concatenate(list(loader)), encoder.encode(TEXTS))
+
+
+def test_workers_give_the_same_vectors_and_leave_with_the_encoder(tiny_export: Path, encoder: FastEncoder):
+    before = set(psutil.Process().children(recursive=True))
+    with FastEncoder(tiny_export, num_workers=2) as many:
+        assert set(psutil.Process().children(recursive=True)) == before  # lazily
+        texts = [f"{text} {i}" for text in TEXTS for i in range(20)]
+        assert within(many.encode(texts), encoder.encode(texts))
+    time.sleep(0.2)
+    assert not {
+        p for p in set(psutil.Process().children(recursive=True)) - before if "spawn_main" in " ".join(p.cmdline())
+    }
+
+
+def test_a_killed_worker_is_an_error_not_a_hang(tiny_export: Path):
+    before = set(psutil.Process().children())
+    with FastEncoder(tiny_export, num_workers=1) as encoder:
+        encoder.encode(TEXTS)
+        workers = _workers(before)
+        assert workers
+        for worker in workers:
+            worker.kill()
+        with pytest.raises(WorkerError, match="died"):
+            encoder.encode(TEXTS)
+        assert encoder.encode("a").shape == (48,)  # one text needs no worker
+
+
+def test_an_interrupt_leaves_no_process_behind(tiny_export: Path, tmp_path: Path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nfrom ditto_fast import FastEncoder\n"
+        "if __name__ == '__main__':\n"
+        f"    encoder = FastEncoder({str(tiny_export)!r}, num_workers=2)\n"
+        "    encoder.encode(['a', 'b'])\n    print('ready', flush=True)\n"
+        "    while True:\n        encoder.encode([f'text {i}' for i in range(2000)])\n"
+    )
+    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert children
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=30)
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
+
+
+def test_a_killed_parent_takes_its_workers_along(tiny_export: Path, tmp_path: Path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time\nfrom ditto_fast import FastEncoder\n"
+        "if __name__ == '__main__':\n"
+        f"    encoder = FastEncoder({str(tiny_export)!r}, num_workers=1)\n"
+        "    encoder.encode(['a', 'b'])\n    print('ready', flush=True)\n    time.sleep(60)\n"
+    )
+    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
+    process.wait()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert alive == []
+
+
+def test_nothing_is_written_and_the_environment_is_left_alone(tiny_export: Path, tmp_path: Path):
+    code = (
+        "import os; before = dict(os.environ)\nfrom ditto_fast import FastEncoder\n"
+        f"FastEncoder({str(tiny_export)!r}).encode(['a', 'b'])\nassert dict(os.environ) == before\n"
+    )
+    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    stamps = {path: path.stat().st_mtime_ns for path in tiny_export.iterdir()}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert list(tmp_path.iterdir()) == []
+    assert {path: path.stat().st_mtime_ns for path in tiny_export.iterdir()} == stamps

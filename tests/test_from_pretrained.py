@@ -1,0 +1,67 @@
+"""FastEncoder.from_pretrained: real code against the fake hub."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from fake_hub import TEXTS, TOKEN, FakeHub
+
+from ditto_fast import FastEncoder
+from ditto_fast.artifact import Manifest
+from ditto_fast.tolerances import within
+
+
+def test_only_what_is_needed_is_downloaded(hub: FakeHub, load, tiny_export: Path):
+    hub.add("org/name", tiny_export)
+    assert isinstance(load(), np.ndarray)
+    small = {path.name for path in tiny_export.glob("*.json")}
+    assert hub.downloaded()[:2] == ["ditto_config.json", "model_embedding.onnx"]
+    assert set(hub.downloaded()) == small | {"model_embedding.onnx"}
+    hub.requests.clear()
+    vectors = load("pooling='cls'")
+    assert hub.downloaded() == ["model.onnx"]  # the rest is in the cache
+    assert within(vectors, FastEncoder(tiny_export, pooling="cls").encode(TEXTS))
+
+    hub.requests.clear()
+    assert within(load(HF_HUB_OFFLINE="1"), FastEncoder(tiny_export).encode(TEXTS))
+    assert within(load("local_files_only=True"), FastEncoder(tiny_export).encode(TEXTS))
+    assert hub.requests == []
+
+
+def test_external_weights_come_with_their_graph(hub: FakeHub, load, tiny_export: Path, tmp_path: Path):
+    folder = tmp_path / "external"
+    shutil.copytree(tiny_export, folder)
+    for name in ("model", "model_embedding"):
+        model = onnx.load(folder / f"{name}.onnx")
+        onnx.save(model, folder / f"{name}.onnx", save_as_external_data=True, location=f"{name}.weights")
+    Manifest.read(folder).write(folder)
+    hub.add("org/name", folder)
+    assert within(load(), FastEncoder(tiny_export).encode(TEXTS))
+    assert "model_embedding.weights" in hub.downloaded()
+    assert "model.weights" not in hub.downloaded()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("", ["ModelNotFoundError", "'org/name'", "401"]),
+        (f"token={TOKEN!r}, revision='v9'", ["ModelNotFoundError", "v9"]),
+        (f"token={TOKEN!r}", ["ExportDirectoryError", "ditto-export --model org/name"]),
+        ("local_files_only=True", ["ModelNotFoundError", "offline"]),
+        ("pooling='sum'", ["OptionError", "pooling"]),
+        ("tokens='typo'", ["TypeError", "tokens"]),
+    ],
+    ids=["private", "no revision", "no export", "not in the cache", "pooling", "unknown option"],
+)
+def test_what_cannot_be_opened_says_why(hub: FakeHub, load, checkpoint, arguments: str, words: list[str]):
+    hub.add("org/name", checkpoint("bert"))
+    hub.token = TOKEN
+    printed = load(arguments)
+    assert isinstance(printed, str)
+    assert TOKEN not in printed.replace(f"token={TOKEN!r}", "")
+    for word in words:
+        assert word in printed.splitlines()[-1]
