@@ -28,11 +28,12 @@ def calls(encoder: FastEncoder, monkeypatch) -> list[object]:
     """What is passed to `encode`, call by call."""
     seen: list[object] = []
     encode = FastEncoder.encode
-    monkeypatch.setattr(
-        FastEncoder,
-        "encode",
-        lambda self, sentences, **options: (seen.append(sentences), encode(self, sentences, **options))[1],
-    )
+
+    def spy(self: FastEncoder, sentences: object, **options: object) -> np.ndarray:
+        seen.append(sentences)
+        return encode(self, sentences, **options)
+
+    monkeypatch.setattr(FastEncoder, "encode", spy)
     return seen
 
 
