@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from families import write_checkpoint
 
 from ditto_fast import FastEncoder
 from ditto_fast.errors import MissingDependencyError, TextTypeError
+from ditto_fast.export import export_model
 from ditto_fast.tolerances import within
 
 TEXTS = ["The ferry left the harbour.", "", "Who repaired the piano?", "prices rose"]
@@ -106,6 +108,22 @@ def test_llama_index_caches_tell_models_apart(tiny_export: Path, encoder: FastEn
     assert not within(ingest(adapter.DittoEmbedding(FastEncoder(tiny_export, pooling="cls"))), ditto)
     assert not within(ingest(adapter.DittoEmbedding(encoder, normalize_embeddings=True)), ditto)
     assert len(calls) == 3
+
+
+def test_llama_index_names_all_that_vectors_depend_on(tiny_export: Path, encoder: FastEncoder, tmp_path: Path):
+    adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
+    other = write_checkpoint("bert", tmp_path / "bert", initializer_range=0.3)  # the same name, other weights
+    encoders = [
+        encoder,
+        FastEncoder(tiny_export, pooling="cls"),
+        FastEncoder(tiny_export, max_seq_length=8),
+        FastEncoder(export_model(other, "2-3", tmp_path / "other").directory),
+        FastEncoder(export_model(other, "1-1", tmp_path / "other head").directory),
+    ]
+    names = {adapter.DittoEmbedding(each).model_name for each in encoders}
+    assert len(names) == len(encoders)
+    assert len({name.split("@")[0] for name in names}) == 1
+    assert adapter.DittoEmbedding(FastEncoder(tiny_export)).model_name in names
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -72,7 +72,12 @@ def test_vectors_are_those_of_the_encoder(tiny_export: Path):
 
 def test_what_is_no_column_of_texts_is_refused(tiny_export: Path):
     vectorizer = DittoVectorizer(tiny_export).fit(TEXTS)
-    for wrong, message in (("a text", r"Pass \[text\]"), (["a", 1], "item 1"), (np.array([["a"]]), r"\(1, 1\)")):
+    for wrong, message in (
+        ("a text", r"Pass \[text\]"),
+        (np.array("a text"), r"Pass \[text\]"),
+        (["a", 1], "item 1"),
+        (np.array([["a"]]), r"\(1, 1\)"),
+    ):
         with pytest.raises(TextTypeError, match=message):
             vectorizer.transform(wrong)
 

@@ -19,7 +19,7 @@ except ImportError as error:
 class DittoEmbedding(BaseEmbedding):
     """LlamaIndex embedding of an encoder.
 
-    `model_name` says checkpoint, head, pooling and precision: it is what an ingestion cache tells models by.
+    An ingestion cache tells models apart by `model_name` and the other fields, so they say all that vectors depend on.
 
     Args:
         encoder: What encodes; several adapters may share one.
@@ -44,11 +44,10 @@ class DittoEmbedding(BaseEmbedding):
         self, encoder: FastEncoder, *, normalize_embeddings: bool = False, embed_batch_size: int = 512
     ) -> None:
         manifest = encoder.manifest
-        super().__init__(
-            model_name=f"{manifest.source['model_id']} {manifest.head} {encoder.pooling} {encoder.precision}",
-            embed_batch_size=embed_batch_size,
-        )
-        self.normalize_embeddings = normalize_embeddings
+        model = f"{manifest.source['model_id']}@{str(manifest.source['content_hash'])[:12]}"
+        how = f"{manifest.head} {encoder.pooling} {encoder.precision} {encoder.max_seq_length} tokens"
+        super().__init__(model_name=f"{model} {how}", embed_batch_size=embed_batch_size)
+        self.normalize_embeddings = normalize_embeddings or manifest.normalize
         self._encoder = encoder
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Any
 
 from ditto_fast.encoder import FastEncoder, FloatArray
 from ditto_fast.errors import MissingDependencyError, TextTypeError
-from ditto_fast.texts import Sentences
+from ditto_fast.texts import Sentences, as_texts
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -15,7 +15,7 @@ try:
     from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
     raise MissingDependencyError(
-        f"ditto_fast.integrations.sklearn needs scikit-learn 1.6: pip install 'ditto-fast[sklearn]' ({error})."
+        f"ditto_fast.integrations.sklearn needs scikit-learn>=1.6: pip install 'ditto-fast[sklearn]' ({error})."
     ) from error
 
 
@@ -91,9 +91,10 @@ class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             (1, 384)
         """
         check_is_fitted(self)
-        if isinstance(X, str):
-            raise TextTypeError(f"X must hold one text a row; got the string {X[:40]!r}. Pass [text].")
-        return self.encoder_.encode(X, batch_size=self.batch_size, normalize_embeddings=self.normalize_embeddings)
+        texts, single = as_texts(X)
+        if single:
+            raise TextTypeError(f"X must hold one text a row; got the string {texts[0][:40]!r}. Pass [text].")
+        return self.encoder_.encode(texts, batch_size=self.batch_size, normalize_embeddings=self.normalize_embeddings)
 
     def __getstate__(self) -> dict[str, Any]:
         """An ONNX Runtime session cannot be pickled: the copy opens the model again."""
