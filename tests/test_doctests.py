@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import doctest
-import importlib
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from ditto_fast.errors import MissingDependencyError
 
 MODULES = (
     "ditto_fast.artifact",
@@ -21,6 +22,9 @@ MODULES = (
     "ditto_fast.export.upload",
     "ditto_fast.export.sentence_transformers",
     "ditto_fast.heads",
+    "ditto_fast.integrations.langchain",
+    "ditto_fast.integrations.llama_index",
+    "ditto_fast.integrations.sklearn",
     "ditto_fast.pooling",
     "ditto_fast.providers",
     "ditto_fast.quantization",
@@ -38,6 +42,7 @@ def test_examples_run(name: str, minilm: Path, minilm_export: Path, tmp_path: Pa
     os.symlink(minilm_export, tmp_path / "minilm-ditto")
     if name == "ditto_fast.export.pipeline":
         (tmp_path / "minilm-ditto").unlink()  # it is written by the example
-    result = doctest.testmod(importlib.import_module(name), extraglobs={"np": np, "checkpoint_folder": minilm})
+    module = pytest.importorskip(name, exc_type=MissingDependencyError)
+    result = doctest.testmod(module, extraglobs={"np": np, "checkpoint_folder": minilm})
     assert result.attempted > 0
     assert result.failed == 0

@@ -1,0 +1,1 @@
+"""Ditto embeddings inside other libraries: one module a library, imported by its own name."""

@@ -1,0 +1,106 @@
+"""scikit-learn: an exported model as a transformer of texts, for pipelines and searches over their parameters."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ditto_fast.encoder import FastEncoder, FloatArray
+from ditto_fast.errors import MissingDependencyError, TextTypeError
+from ditto_fast.texts import Sentences, as_texts
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+    from sklearn.utils import Tags
+    from sklearn.utils.validation import check_is_fitted
+except ImportError as error:
+    raise MissingDependencyError(
+        f"ditto_fast.integrations.sklearn needs scikit-learn>=1.6: pip install 'ditto-fast[sklearn]' ({error})."
+    ) from error
+
+
+class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turns texts into Ditto embeddings; nothing is learnt from them, `fit` opens the model.
+
+    Args:
+        onnx_path: As `FastEncoder` takes it; so are `pooling`, `precision` and `num_threads`.
+        pooling: A name of `ditto_fast.pooling.POOLINGS`; the export's own by default.
+        normalize_embeddings: Divide each embedding by its L2 norm.
+        batch_size: Texts that one run of the graph takes at most.
+        precision: Precision of the graph; the first of "fp32", "fp16", "int8" that is there by default.
+        num_threads: Threads to use; by default the CPUs this process may use.
+
+    Attributes:
+        encoder_: The encoder that `fit` opened.
+
+    Example:
+        >>> vectorizer = DittoVectorizer("minilm-ditto", pooling="mean-first-last")
+        >>> vectorizer.fit_transform(["The cat is asleep.", "The bank raised rates."]).shape
+        (2, 384)
+    """
+
+    def __init__(
+        self,
+        onnx_path: str | os.PathLike[str],
+        *,
+        pooling: str | None = None,
+        normalize_embeddings: bool = False,
+        batch_size: int | None = None,
+        precision: str | None = None,
+        num_threads: int | None = None,
+    ) -> None:
+        self.onnx_path = onnx_path
+        self.pooling = pooling
+        self.normalize_embeddings = normalize_embeddings
+        self.batch_size = batch_size
+        self.precision = precision
+        self.num_threads = num_threads
+
+    def fit(self, X: Sentences, y: object = None) -> DittoVectorizer:  # noqa: ARG002, N803 (scikit-learn's)
+        """Opens the model; neither texts nor targets are read, so a generator is left to `transform`.
+
+        Raises:
+            DittoError: As `FastEncoder` does.
+
+        Example:
+            >>> DittoVectorizer("minilm-ditto").fit(["The cat is asleep."]).encoder_.pooling
+            'ditto-first-last'
+        """
+        self.encoder_ = FastEncoder(
+            self.onnx_path, pooling=self.pooling, precision=self.precision, num_threads=self.num_threads
+        )
+        self._n_features_out = self.encoder_.get_sentence_embedding_dimension()
+        return self
+
+    def transform(self, X: Sentences) -> FloatArray:  # noqa: N803 (scikit-learn's)
+        """Embeds texts.
+
+        Args:
+            X: Texts, as `FastEncoder.encode` takes them, but not one bare string.
+
+        Returns:
+            Embeddings (n, H), float32.
+
+        Raises:
+            NotFittedError: `fit` has not been called.
+            TextTypeError: X is one string, or holds an item that is none.
+
+        Example:
+            >>> DittoVectorizer("minilm-ditto").fit([]).transform(["The cat is asleep."]).shape
+            (1, 384)
+        """
+        check_is_fitted(self)
+        texts, single = as_texts(X)
+        if single:
+            raise TextTypeError(f"X must hold one text a row; got the string {texts[0][:40]!r}. Pass [text].")
+        embeddings: FloatArray = self.encoder_.encode(
+            texts, batch_size=self.batch_size, normalize_embeddings=self.normalize_embeddings
+        )
+        return embeddings
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.transformer_tags.preserves_dtype = []  # texts have none to keep
+        return tags

@@ -1,0 +1,141 @@
+"""The adapters give FastEncoder's vectors through the real LangChain and LlamaIndex, and say what is missing."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from families import write_checkpoint
+
+from ditto_fast import FastEncoder
+from ditto_fast.errors import MissingDependencyError, TextTypeError
+from ditto_fast.export import export_model
+from ditto_fast.tolerances import within
+
+TEXTS = ["The ferry left the harbour.", "", "Who repaired the piano?", "prices rose"]
+MODULES = {"langchain": "langchain_core", "llama_index": "llama_index", "sklearn": "sklearn"}
+
+
+@pytest.fixture(scope="module")
+def encoder(tiny_export: Path) -> FastEncoder:
+    return FastEncoder(tiny_export)
+
+
+@pytest.fixture
+def calls(encoder: FastEncoder, monkeypatch) -> list[object]:
+    """What is passed to `encode`, call by call."""
+    seen: list[object] = []
+    encode = FastEncoder.encode
+
+    def spy(self: FastEncoder, sentences: object, **options: object) -> np.ndarray:
+        seen.append(sentences)
+        return encode(self, sentences, **options)
+
+    monkeypatch.setattr(FastEncoder, "encode", spy)
+    return seen
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_langchain(encoder: FastEncoder, normalize: bool):
+    adapter = pytest.importorskip("ditto_fast.integrations.langchain", exc_type=MissingDependencyError)
+    expected = encoder.encode(TEXTS, normalize_embeddings=normalize)
+    embeddings = adapter.DittoEmbeddings(encoder, normalize_embeddings=normalize)
+    for documents in (embeddings.embed_documents(TEXTS), asyncio.run(embeddings.aembed_documents(TEXTS))):
+        assert [type(value) for value in documents[0][:2]] == [float, float]
+        assert within(np.array(documents), expected)
+    for query in (embeddings.embed_query(TEXTS[2]), asyncio.run(embeddings.aembed_query(TEXTS[2]))):
+        assert type(query[0]) is float
+        assert within(np.array(query), expected[2])
+    assert embeddings.embed_documents([]) == []
+    with pytest.raises(TextTypeError, match="item 1"):
+        embeddings.embed_documents(["a", None])
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_llama_index(encoder: FastEncoder, normalize: bool):
+    adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
+    expected = encoder.encode(TEXTS, normalize_embeddings=normalize)
+    embedding = adapter.DittoEmbedding(encoder, normalize_embeddings=normalize)
+    for batch in (
+        embedding.get_text_embedding_batch(TEXTS),
+        asyncio.run(embedding.aget_text_embedding_batch(TEXTS)),
+    ):
+        assert type(batch[0][0]) is float
+        assert within(np.array(batch), expected)
+    for single in (
+        embedding.get_text_embedding(TEXTS[2]),
+        embedding.get_query_embedding(TEXTS[2]),
+        asyncio.run(embedding.aget_text_embedding(TEXTS[2])),
+        asyncio.run(embedding.aget_query_embedding(TEXTS[2])),
+    ):
+        assert type(single[0]) is float
+        assert within(np.array(single), expected[2])
+    assert embedding.get_text_embedding_batch([]) == []
+    with pytest.raises(TextTypeError, match="item 1"):
+        embedding.get_text_embedding_batch(["a", None])
+
+
+def test_llama_index_passes_whole_batches(encoder: FastEncoder, calls: list[object]):
+    """Its defaults would pass ten at a time, and one at a time when asynchronous."""
+    adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
+    texts = TEXTS * 5
+    adapter.DittoEmbedding(encoder).get_text_embedding_batch(texts)
+    asyncio.run(adapter.DittoEmbedding(encoder).aget_text_embedding_batch(texts))
+    assert calls == [texts, texts]
+    adapter.DittoEmbedding(encoder, embed_batch_size=15).get_text_embedding_batch(texts)
+    assert calls[2:] == [texts[:15], texts[15:]]
+
+
+def test_llama_index_caches_tell_models_apart(tiny_export: Path, encoder: FastEncoder, calls: list[object]):
+    adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
+    from llama_index.core.ingestion import IngestionCache, IngestionPipeline
+    from llama_index.core.schema import TextNode
+
+    cache = IngestionCache()
+
+    def ingest(embedding) -> np.ndarray:
+        pipeline = IngestionPipeline(transformations=[embedding], cache=cache)
+        nodes = pipeline.run(nodes=[TextNode(text=text, id_=text) for text in TEXTS if text])
+        return np.array([node.embedding for node in nodes])
+
+    ditto = ingest(adapter.DittoEmbedding(encoder))
+    assert within(ingest(adapter.DittoEmbedding(FastEncoder(tiny_export))), ditto)
+    assert len(calls) == 1  # the second came from the cache
+    assert not within(ingest(adapter.DittoEmbedding(FastEncoder(tiny_export, pooling="cls"))), ditto)
+    assert not within(ingest(adapter.DittoEmbedding(encoder, normalize_embeddings=True)), ditto)
+    assert len(calls) == 3
+
+
+def test_llama_index_names_all_that_vectors_depend_on(tiny_export: Path, encoder: FastEncoder, tmp_path: Path):
+    adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
+    other = write_checkpoint("bert", tmp_path / "bert", initializer_range=0.3)  # the same name, other weights
+    encoders = [
+        encoder,
+        FastEncoder(tiny_export, pooling="cls"),
+        FastEncoder(tiny_export, max_seq_length=8),
+        FastEncoder(export_model(other, "2-3", tmp_path / "other").directory),
+        FastEncoder(export_model(other, "1-1", tmp_path / "other head").directory),
+    ]
+    names = {adapter.DittoEmbedding(each).model_name for each in encoders}
+    assert len(names) == len(encoders)
+    assert len({name.split("@")[0] for name in names}) == 1
+    assert adapter.DittoEmbedding(FastEncoder(tiny_export)).model_name in names
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_missing_package_names_the_extra(name: str):
+    code = f"import sys; sys.modules[{MODULES[name]!r}] = None; import ditto_fast.integrations.{name}"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "MissingDependencyError" in result.stderr
+    assert f"pip install 'ditto-fast[{name.replace('_', '-')}]'" in result.stderr
+
+
+def test_ditto_fast_imports_none_of_them():
+    packages = {*MODULES.values(), "ditto_fast.integrations"}
+    code = f"import ditto_fast, sys; print({packages} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.strip() == "set()", result.stdout + result.stderr
