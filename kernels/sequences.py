@@ -17,7 +17,7 @@ class Sequences:
         tokens: Tokens T in a row, padding included.
         mask: (B, T), nonzero on real tokens, or None.
         lengths: (B,), or None: row b holds real tokens in 0 .. lengths[b] - 1.
-        cu_seqlens: (sequences + 1,), or None: sequence b is cu_seqlens[b] .. cu_seqlens[b + 1] - 1 of the one row.
+        cu_seqlens: (sequences + 1,), or None: sequence b is cu_seqlens[b] .. cu_seqlens[b + 1] - 1.
         max_seqlen: Tokens of the longest packed sequence.
     """
 
@@ -47,24 +47,10 @@ class Sequences:
         """What a kernel adds to go from sequence b to b + 1: nothing when packed, where all share the row."""
         return 0 if self.packed else tensor.stride(0)
 
-    def pointers(self, unused: Tensor) -> tuple[Tensor, Tensor]:
-        """The kernels' mask_ptr and spans_ptr; `unused` stands in for what the flags switch off."""
-        spans = self.lengths if self.cu_seqlens is None else self.cu_seqlens
-        return unused if self.mask is None else self.mask, unused if spans is None else spans
-
-    def strides(self) -> tuple[int, int, int]:
-        """The kernels' stride_mb, stride_mt and stride_sb."""
-        spans = self.lengths if self.cu_seqlens is None else self.cu_seqlens
-        mask_strides = (0, 0) if self.mask is None else (self.mask.stride(0), self.mask.stride(1))
-        return *mask_strides, 0 if spans is None else spans.stride(0)
-
-    def flags(self) -> dict[str, bool]:
-        """The kernels' flags about where tokens are."""
-        return {
-            "HAS_MASK": self.mask is not None,
-            "HAS_LENGTHS": self.lengths is not None,
-            "PACKED": self.packed,
-        }
+    @property
+    def spans(self) -> Tensor | None:
+        """The tensor of positions that a kernel reads, if any."""
+        return self.lengths if self.cu_seqlens is None else self.cu_seqlens
 
     def valid(self, device: torch.device) -> Tensor:
         """Real tokens (B, T) of padded rows, bool."""

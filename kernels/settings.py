@@ -46,26 +46,28 @@ class Row:
     """A row of the table.
 
     Args:
-        block_t: Largest score tile; smaller ones serve fewer tokens.
-        tile_values: Hidden values of one state that a program loads in one step.
+        block_t: Largest score tile; smaller ones serve fewer tokens. 64 is what wgmma and tcgen05 want.
+        score_values: Most values of a tile of queries or keys, block_t x D: twice as many spill registers.
+        state_values: Values of a tile of hidden states, rows x block_h: 8 to 32 sums a thread.
         num_warps: Warps of a program.
         num_stages: Key tiles in flight.
     """
 
     block_t: int
-    tile_values: int
+    score_values: int
+    state_values: int
     num_warps: int
     num_stages: int
 
 
 TABLE: dict[tuple[str, int], Row] = {
     # (kernel, bytes of an element)
-    ("diagonal", 2): Row(block_t=64, tile_values=0, num_warps=4, num_stages=3),
-    ("diagonal", 4): Row(block_t=32, tile_values=0, num_warps=4, num_stages=2),
-    ("pool", 2): Row(block_t=0, tile_values=4096, num_warps=4, num_stages=1),
-    ("pool", 4): Row(block_t=0, tile_values=2048, num_warps=4, num_stages=1),
-    ("ditto", 2): Row(block_t=64, tile_values=4096, num_warps=4, num_stages=2),
-    ("ditto", 4): Row(block_t=32, tile_values=2048, num_warps=4, num_stages=2),
+    ("diagonal", 2): Row(block_t=64, score_values=8192, state_values=0, num_warps=4, num_stages=2),
+    ("diagonal", 4): Row(block_t=32, score_values=4096, state_values=0, num_warps=8, num_stages=2),
+    ("pool", 2): Row(block_t=0, score_values=0, state_values=4096, num_warps=8, num_stages=1),
+    ("pool", 4): Row(block_t=0, score_values=0, state_values=2048, num_warps=4, num_stages=1),
+    ("ditto", 2): Row(block_t=64, score_values=8192, state_values=4096, num_warps=4, num_stages=2),
+    ("ditto", 4): Row(block_t=32, score_values=4096, state_values=2048, num_warps=8, num_stages=2),
 }
 
 
@@ -104,16 +106,18 @@ def launch_settings(
         >>> launch_settings("diagonal", dtype=torch.float16, tokens=20, head_dim=48).block_t
         32
     """
-    row = TABLE[kernel, min(dtype.itemsize, 4)]
+    row = TABLE[kernel, dtype.itemsize]
+    block_d = max(16, next_power_of_2(head_dim))
+    block_t = min(row.block_t, row.score_values // block_d, next_power_of_2(tokens))
     block_h = next_power_of_2(hidden)
     if kernel == "pool" and not whole_row:
         block_h = min(block_h, MAX_POOL_BLOCK_H)
         while block_h > MIN_POOL_BLOCK_H and batch * -(-hidden // block_h) < ENOUGH_PROGRAMS:
             block_h //= 2
     return LaunchSettings(
-        block_t=min(row.block_t, max(16, next_power_of_2(tokens))),  # tl.dot takes 16 rows or more
-        block_d=max(16, next_power_of_2(head_dim)),
-        rows=max(1, row.tile_values // block_h),
+        block_t=max(16, block_t),  # tl.dot takes 16 rows or more
+        block_d=block_d,
+        rows=max(1, row.state_values // block_h),
         block_h=block_h,
         num_warps=row.num_warps,
         num_stages=row.num_stages,

@@ -1,3 +1,4 @@
+# ruff: noqa: N803 (in Triton upper case marks what is fixed at compilation, and sizes)
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="untyped-decorator"
 """The diagonal of softmax attention, a tile of queries at a time, without a T x T buffer.
 
@@ -50,11 +51,11 @@ def score_tile(
     stride_kt, stride_kd, stride_bias_m, stride_bias_n,
     D: tl.constexpr, HAS_BIAS: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """q k^T of one tile (BLOCK_T, BLOCK_T), scaled and biased where there is a bias."""
+    """Scores q k^T of one tile (BLOCK_T, BLOCK_T), scaled and biased where there is a bias."""
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
     mask_k = (offs_d[:, None] < D) & valid_n[None, :]
     k = tl.load(k_ptr + offs_d[:, None] * stride_kd + offs_n[None, :] * stride_kt, mask=mask_k, other=0.0)
-    # "ieee" concerns float32 alone: TF32 keeps 10 bits of mantissa, 1e-3 of a logit, and A is its exponential.
+    # "ieee" concerns float32 alone: TF32 keeps 10 bits, so 1e-3 of a logit, and A is its exponential.
     s = tl.dot(q, k, input_precision="ieee")
     if HAS_BIAS:
         mask_bias = valid_m[:, None] & valid_n[None, :]
@@ -150,20 +151,20 @@ def launch_diagonals(
     out = torch.empty((batch, heads, tokens), dtype=torch.float32, device=query.device)
     if out.numel() == 0 or sequences.count == 0:
         return out.zero_()
-    settings = launch_settings(
-        "diagonal", dtype=query.dtype, tokens=sequences.longest, head_dim=head_dim
-    )
+    settings = launch_settings("diagonal", dtype=query.dtype, tokens=sequences.longest, head_dim=head_dim)
     grid = (sequences.count, triton.cdiv(sequences.longest, settings.block_t), heads)
-    strides_bias = (0, 0, 0, 0) if bias is None else bias.expand(batch, heads, tokens, tokens).stride()
+    mask, spans = sequences.mask, sequences.spans
     _diagonal_kernel[grid](
-        query, key, *sequences.pointers(query), query if bias is None else bias, out, scale, tokens,
+        query, key, query if mask is None else mask, query if spans is None else spans,
+        query if bias is None else bias, out, scale, tokens,
         sequences.row_stride(query), *query.stride()[1:],
         sequences.row_stride(key), *key.stride()[1:],
-        *sequences.strides(),
-        *strides_bias,
+        *((0, 0) if mask is None else mask.stride()), 0 if spans is None else spans.stride(0),
+        *((0, 0, 0, 0) if bias is None else bias.expand(batch, heads, tokens, tokens).stride()),
         sequences.row_stride(out), out.stride(1),
-        D=head_dim, **sequences.flags(), HAS_BIAS=bias is not None,
+        D=head_dim, HAS_MASK=mask is not None, HAS_LENGTHS=sequences.lengths is not None,
+        PACKED=sequences.packed, HAS_BIAS=bias is not None,
         BLOCK_T=settings.block_t, BLOCK_D=settings.block_d,
-        num_warps=settings.num_warps, num_stages=settings.num_stages,
+        num_warps=settings.num_warps, num_stages=settings.num_stages, enable_fp_fusion=True,
     )  # fmt: skip
     return out

@@ -1,7 +1,8 @@
+# ruff: noqa: N803 (in Triton upper case marks what is fixed at compilation, and sizes)
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="untyped-decorator"
 """Ditto in one launch for short sequences, in two for long ones.
 
-    A_ii = exp(s_ii - logsumexp_j s_ij),   e = 1/2 sum_i A_ii (first_i + last_i)
+A_ii = exp(s_ii - logsumexp_j s_ij),   e = 1/2 sum_i A_ii (first_i + last_i)
 """
 
 from __future__ import annotations
@@ -100,19 +101,20 @@ def _launch_one(
     settings = launch_settings(
         "ditto", dtype=query.dtype, tokens=sequences.longest, head_dim=head_dim, hidden=hidden
     )
-    strides_bias = (0, 0, 0) if bias is None else bias.expand(batch, tokens, tokens).stride()
+    mask, spans = sequences.mask, sequences.spans
     _ditto_kernel[(sequences.count,)](
-        query, key, first, last, *sequences.pointers(query), query if bias is None else bias, diagonal, out,
-        scale, tokens,
+        query, key, first, last, query if mask is None else mask, query if spans is None else spans,
+        query if bias is None else bias, diagonal, out, scale, tokens,
         sequences.row_stride(query), *query.stride()[1:],
         sequences.row_stride(key), *key.stride()[1:],
         sequences.row_stride(first), *first.stride()[1:],
         sequences.row_stride(last), *last.stride()[1:],
-        *sequences.strides(),
-        *strides_bias,
+        *((0, 0) if mask is None else mask.stride()), 0 if spans is None else spans.stride(0),
+        *((0, 0, 0) if bias is None else bias.expand(batch, tokens, tokens).stride()),
         sequences.row_stride(diagonal), out.stride(0),
-        D=head_dim, H=hidden, **sequences.flags(), HAS_BIAS=bias is not None, NORMALIZE=normalize,
+        D=head_dim, H=hidden, HAS_MASK=mask is not None, HAS_LENGTHS=sequences.lengths is not None,
+        PACKED=sequences.packed, HAS_BIAS=bias is not None, NORMALIZE=normalize,
         BLOCK_T=settings.block_t, BLOCK_D=settings.block_d, ROWS=settings.rows, BLOCK_H=settings.block_h,
-        num_warps=settings.num_warps, num_stages=settings.num_stages,
+        num_warps=settings.num_warps, num_stages=settings.num_stages, enable_fp_fusion=True,
     )  # fmt: skip
     return out, diagonal

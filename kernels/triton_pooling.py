@@ -1,3 +1,4 @@
+# ruff: noqa: N803 (in Triton upper case marks what is fixed at compilation, and sizes)
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="untyped-decorator"
 """The weighted first-last sum, for weights that are in memory.
 
@@ -45,13 +46,12 @@ def weighted_sum(
 
 @triton.jit
 def _pool_kernel(
-    weights_ptr, first_ptr, last_ptr, mask_ptr, spans_ptr, out_ptr, T,
+    weights_ptr, first_ptr, last_ptr, spans_ptr, out_ptr, T,
     stride_wb, stride_wt,
     stride_fb, stride_ft, stride_fh,
     stride_lb, stride_lt, stride_lh,
-    stride_mb, stride_mt, stride_sb,
-    stride_ob,
-    H: tl.constexpr, HAS_MASK: tl.constexpr, HAS_LENGTHS: tl.constexpr, PACKED: tl.constexpr,
+    stride_sb, stride_ob,
+    H: tl.constexpr, HAS_LENGTHS: tl.constexpr, PACKED: tl.constexpr,
     NORMALIZE: tl.constexpr, ROWS: tl.constexpr, BLOCK_H: tl.constexpr,
 ):  # fmt: skip
     """Embeddings (B, H); grid (sequence, block of hidden values)."""
@@ -88,14 +88,15 @@ def launch_weighted_pool(
         "pool", dtype=first.dtype, batch=sequences.count, hidden=hidden, whole_row=normalize
     )
     grid = (sequences.count, triton.cdiv(hidden, settings.block_h))
+    spans = sequences.spans
     _pool_kernel[grid](
-        weights, first, last, *sequences.pointers(weights), out, sequences.tokens,
+        weights, first, last, weights if spans is None else spans, out, sequences.tokens,
         sequences.row_stride(weights), weights.stride(1),
         sequences.row_stride(first), *first.stride()[1:],
         sequences.row_stride(last), *last.stride()[1:],
-        *sequences.strides(),
-        out.stride(0),
-        H=hidden, **sequences.flags(), NORMALIZE=normalize, ROWS=settings.rows, BLOCK_H=settings.block_h,
-        num_warps=settings.num_warps, num_stages=settings.num_stages,
+        0 if spans is None else spans.stride(0), out.stride(0),
+        H=hidden, HAS_LENGTHS=sequences.lengths is not None, PACKED=sequences.packed, NORMALIZE=normalize,
+        ROWS=settings.rows, BLOCK_H=settings.block_h,
+        num_warps=settings.num_warps, num_stages=settings.num_stages, enable_fp_fusion=True,
     )  # fmt: skip
     return out

@@ -1,0 +1,251 @@
+"""Compiles every kernel variant for Ampere, Hopper and Blackwell without a GPU, and says what came out.
+
+    python -m ditto_fast.kernels.aot                         prints the table
+    python -m ditto_fast.kernels.aot --write docs/kernels.md puts it between the markers of that file
+
+Registers, shared memory and stack are read from the cubin, spills from its machine code (loads and stores
+of local memory), matrix instructions from the PTX.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ditto_fast.errors import MissingDependencyError, OptionError
+from ditto_fast.kernels.settings import ONE_LAUNCH_MAX_TOKENS, LaunchSettings, launch_settings
+
+CAPABILITIES = (80, 90, 100)
+BEGIN, END = "<!-- aot table: begin -->", "<!-- aot table: end -->"
+TYPE_NAMES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
+# From newest to oldest: what PTX calls the instruction, and its short name.
+MATRIX_INSTRUCTIONS = {"tcgen05.mma": "tcgen05", "wgmma.mma_async": "wgmma", "mma.sync": "mma"}
+# Arguments that are 1 in a contiguous tensor: Triton compiles these in, as it does at a real launch.
+UNIT_STRIDES = {"stride_qd", "stride_kd", "stride_fh", "stride_lh", "stride_mt", "stride_sb", "stride_wt"}
+UNIT_STRIDES |= {"stride_bias_j"}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One specialisation of a kernel.
+
+    Args:
+        kernel: "diagonal", "pool" or "ditto", as in the settings table.
+        dtype: Of query, key, hidden states and bias.
+        tokens: T.
+        head_dim: D; 1 for "pool", which has none.
+        hidden: H; 1 for "diagonal", which has none.
+        flags: Which of mask, lengths, packed, bias, normalize are on.
+    """
+
+    kernel: str
+    dtype: torch.dtype
+    tokens: int
+    head_dim: int = 1
+    hidden: int = 1
+    flags: tuple[str, ...] = ()
+
+    @property
+    def settings(self) -> LaunchSettings:
+        """What a launch with 1024 sequences would take."""
+        return launch_settings(
+            self.kernel, dtype=self.dtype, tokens=self.tokens, head_dim=self.head_dim, batch=1024,
+            hidden=self.hidden, whole_row="normalize" in self.flags,
+        )  # fmt: skip
+
+    @property
+    def wants_matrix_instructions(self) -> bool:
+        """16-bit scores must come from matrix instructions; float32 ones are exact, so from plain ones."""
+        return self.kernel != "pool" and self.dtype != torch.float32
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the compiler made of a variant for one GPU generation.
+
+    Args:
+        capability: 80, 90 or 100.
+        registers: Registers a thread.
+        shared_bytes: Shared memory a program.
+        spills: Local-memory loads and stores in the machine code.
+        matrix: "mma", "wgmma", "tcgen05" or "-".
+    """
+
+    capability: int
+    registers: int
+    shared_bytes: int
+    spills: int
+    matrix: str
+
+    def __str__(self) -> str:
+        """Registers / KB of shared memory / spills / matrix instruction, as in the table."""
+        return f"{self.registers} / {self.shared_bytes / 1024:.1f} / {self.spills} / {self.matrix}"
+
+
+def variants() -> list[Variant]:
+    """Every kernel, type and head size, then each flag once: what a launch on common models compiles."""
+    dtypes = tuple(TYPE_NAMES)
+    short, long = ONE_LAUNCH_MAX_TOKENS, 4 * ONE_LAUNCH_MAX_TOKENS
+    head_dims, half = (32, 64, 80, 128, 256), torch.float16
+    return [
+        *(Variant("diagonal", dtype, long, d, flags=("mask",)) for dtype in dtypes for d in head_dims),
+        *(Variant("diagonal", dtype, 16, 64, flags=("mask",)) for dtype in dtypes),
+        *(Variant("diagonal", half, long, 64, flags=f) for f in ((), ("lengths",), ("packed",))),
+        *(Variant("diagonal", dtype, long, 64, flags=("mask", "bias")) for dtype in dtypes),
+        *(Variant("pool", dtype, long, hidden=h) for dtype in dtypes for h in (384, 768, 1024)),
+        *(Variant("pool", dtype, long, hidden=768, flags=("normalize",)) for dtype in dtypes),
+        Variant("pool", half, long, hidden=768, flags=("packed",)),
+        *(Variant("ditto", dtype, short, d, 768, ("mask",)) for dtype in dtypes for d in (64, 128)),
+        *(Variant("ditto", dtype, 32, 32, 384, ("mask", "normalize")) for dtype in dtypes),
+        *(Variant("ditto", half, short, 64, 1024, flags) for flags in (("lengths",), ("packed",))),
+        *(Variant("ditto", dtype, short, 64, 768, ("mask", "bias")) for dtype in dtypes),
+    ]  # fmt: skip
+
+
+def _kernel(name: str) -> Any:
+    """The Triton function behind a name of the settings table."""
+    try:
+        from ditto_fast.kernels import triton_diagonal, triton_ditto, triton_pooling
+    except ImportError as error:
+        raise MissingDependencyError(f"Compiling needs triton: pip install triton ({error}).") from error
+    kernel = {
+        "diagonal": triton_diagonal._diagonal_kernel,
+        "pool": triton_pooling._pool_kernel,
+        "ditto": triton_ditto._ditto_kernel,
+    }[name]
+    if not hasattr(kernel, "params"):
+        raise OptionError("TRITON_INTERPRET=1 leaves nothing to compile; unset it and start again.")
+    return kernel
+
+
+def _source(variant: Variant) -> Any:
+    """The kernel with the types and constants that a launch on contiguous tensors gives it."""
+    from triton.compiler import ASTSource
+
+    kernel, settings = _kernel(variant.kernel), variant.settings
+    element = f"*{TYPE_NAMES[variant.dtype]}"
+    constants: dict[str, int | bool] = {
+        "D": variant.head_dim, "H": variant.hidden, "NORMALIZE": "normalize" in variant.flags,
+        "HAS_MASK": "mask" in variant.flags, "HAS_LENGTHS": "lengths" in variant.flags,
+        "PACKED": "packed" in variant.flags, "HAS_BIAS": "bias" in variant.flags,
+        "BLOCK_T": settings.block_t, "BLOCK_D": settings.block_d,
+        "ROWS": settings.rows, "BLOCK_H": settings.block_h,
+    }  # fmt: skip
+    constants |= dict.fromkeys(UNIT_STRIDES, 1)
+    types = {"mask_ptr": "*i64", "spans_ptr": "*i32", "scale": "fp32"}
+    types |= dict.fromkeys(("weights_ptr", "diagonal_ptr", "out_ptr"), "*fp32")
+    signature = {
+        name: "constexpr"
+        if name in constants
+        else types.get(name, element if name.endswith("_ptr") else "i32")
+        for name in kernel.arg_names
+    }
+    aligned = {
+        (index,): [["tt.divisibility", 16]]
+        for index, name in enumerate(kernel.arg_names)
+        if name not in constants and name != "scale"
+    }
+    constexprs = {name: value for name, value in constants.items() if name in kernel.arg_names}
+    return ASTSource(kernel, signature, constexprs, aligned)
+
+
+def _tool(name: str) -> str:
+    """Path of a CUDA binary tool that ships with triton."""
+    from triton import knobs
+
+    return str(getattr(knobs.nvidia, name).path)
+
+
+def compile_variant(variant: Variant, capability: int) -> Report:
+    """Compiles one variant for one GPU generation.
+
+    Raises:
+        MissingDependencyError: triton is not installed.
+        OptionError: This process runs Triton's interpreter.
+    """
+    source = _source(variant)
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    settings = variant.settings
+    options = {"num_warps": settings.num_warps, "num_stages": settings.num_stages, "enable_fp_fusion": True}
+    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as cubin:
+        cubin.write(compiled.asm["cubin"])
+        cubin.flush()
+        listing = subprocess.run(
+            [_tool("cuobjdump"), "-res-usage", "-sass", cubin.name],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+    registers = re.search(r"REG:(\d+)", listing)
+    if registers is None:
+        raise RuntimeError(f"cuobjdump gave no register count for {variant}: {listing[:200]!r}.")
+    ptx = compiled.asm["ptx"]
+    matrix = next((short for text, short in MATRIX_INSTRUCTIONS.items() if text in ptx), "-")
+    spills = len(re.findall(r"\b(?:LDL|STL)\b", listing))
+    return Report(capability, int(registers[1]), compiled.metadata.shared, spills, matrix)
+
+
+def row_head(variant: Variant) -> str:
+    """The columns that name a variant, as in the table."""
+    settings = variant.settings
+    tile = f"{settings.block_t} x {settings.block_t}" if variant.kernel != "pool" else ""
+    tile += ", " if variant.kernel == "ditto" else ""
+    tile += f"{settings.rows} x {settings.block_h}" if variant.kernel != "diagonal" else ""
+    sizes = [variant.tokens if variant.kernel != "pool" else "", variant.head_dim, variant.hidden]
+    cells = [variant.kernel, TYPE_NAMES[variant.dtype], *("" if size == 1 else str(size) for size in sizes)]
+    return "| " + " | ".join([*cells, " ".join(variant.flags), tile, str(settings.num_warps)]) + " |"
+
+
+def table(chosen: Iterable[Variant], capabilities: Sequence[int] = CAPABILITIES) -> Iterable[str]:
+    """Yields the lines of the Markdown table, each as soon as its variant is compiled."""
+    heads = ["kernel", "type", "T", "D", "H", "flags", "tiles", "warps", *(f"sm_{c}" for c in capabilities)]
+    yield "| " + " | ".join(heads) + " |"
+    yield "|" + " --- |" * len(heads)
+    for variant in chosen:
+        reports = [str(compile_variant(variant, capability)) for capability in capabilities]
+        yield f"{row_head(variant)} {' | '.join(reports)} |"
+
+
+def write_between(path: Path, begin: str, end: str, text: str) -> None:
+    """Replaces what stands between two marker lines of a file.
+
+    Raises:
+        OptionError: The file has not both markers.
+    """
+    before, found_begin, rest = path.read_text(encoding="utf-8").partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not (found_begin and found_end):
+        raise OptionError(
+            f"{path} needs the lines {begin!r} and {end!r}; add them where the table should be."
+        )
+    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m ditto_fast.kernels.aot", description=__doc__)
+    parser.add_argument("--write", type=Path, metavar="FILE", help="also put the table into this file")
+    options = parser.parse_args(arguments)
+    lines = []
+    for line in table(variants()):
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+        lines.append(line)
+    if options.write is not None:
+        write_between(options.write, BEGIN, END, "\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
