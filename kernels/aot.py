@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,10 @@ from typing import Any
 import torch
 
 from ditto_fast.errors import MissingDependencyError, OptionError
+from ditto_fast.kernels.markdown import header, row, write_table
 from ditto_fast.kernels.settings import ONE_LAUNCH_MAX_TOKENS, LaunchSettings, launch_settings
 
 CAPABILITIES = (80, 90, 100)
-BEGIN, END = "<!-- aot table: begin -->", "<!-- aot table: end -->"
 TYPE_NAMES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
 # From newest to oldest: what PTX calls the instruction, and its short name.
 MATRIX_INSTRUCTIONS = {"tcgen05.mma": "tcgen05", "wgmma.mma_async": "wgmma", "mma.sync": "mma"}
@@ -197,40 +197,30 @@ def compile_variant(variant: Variant, capability: int) -> Report:
     return Report(capability, int(registers[1]), compiled.metadata.shared, spills, matrix)
 
 
-def row_head(variant: Variant) -> str:
-    """The columns that name a variant, as in the table."""
+def columns(variant: Variant) -> list[str]:
+    """The cells that name a variant in the table."""
     settings = variant.settings
-    tile = f"{settings.block_t} x {settings.block_t}" if variant.kernel != "pool" else ""
-    tile += ", " if variant.kernel == "ditto" else ""
-    tile += f"{settings.rows} x {settings.block_h}" if variant.kernel != "diagonal" else ""
-    sizes = [variant.tokens if variant.kernel != "pool" else "", variant.head_dim, variant.hidden]
-    cells = [variant.kernel, TYPE_NAMES[variant.dtype], *("" if size == 1 else str(size) for size in sizes)]
-    return "| " + " | ".join([*cells, " ".join(variant.flags), tile, str(settings.num_warps)]) + " |"
+    tiles = [
+        *([] if variant.kernel == "pool" else [f"{settings.block_t} x {settings.block_t}"]),
+        *([] if variant.kernel == "diagonal" else [f"{settings.rows} x {settings.block_h}"]),
+    ]
+    sizes = [1 if variant.kernel == "pool" else variant.tokens, variant.head_dim, variant.hidden]
+    return [
+        variant.kernel,
+        TYPE_NAMES[variant.dtype],
+        *("" if size == 1 else str(size) for size in sizes),
+        " ".join(variant.flags),
+        ", ".join(tiles),
+        str(settings.num_warps),
+    ]
 
 
-def table(chosen: Iterable[Variant], capabilities: Sequence[int] = CAPABILITIES) -> Iterable[str]:
+def table(chosen: Iterable[Variant], capabilities: Sequence[int] = CAPABILITIES) -> Iterator[str]:
     """Yields the lines of the Markdown table, each as soon as its variant is compiled."""
-    heads = ["kernel", "type", "T", "D", "H", "flags", "tiles", "warps", *(f"sm_{c}" for c in capabilities)]
-    yield "| " + " | ".join(heads) + " |"
-    yield "|" + " --- |" * len(heads)
+    names = ["kernel", "type", "T", "D", "H", "flags", "tiles", "warps", *(f"sm_{c}" for c in capabilities)]
+    yield from header(names)
     for variant in chosen:
-        reports = [str(compile_variant(variant, capability)) for capability in capabilities]
-        yield f"{row_head(variant)} {' | '.join(reports)} |"
-
-
-def write_between(path: Path, begin: str, end: str, text: str) -> None:
-    """Replaces what stands between two marker lines of a file.
-
-    Raises:
-        OptionError: The file has not both markers.
-    """
-    before, found_begin, rest = path.read_text(encoding="utf-8").partition(begin)
-    _, found_end, after = rest.partition(end)
-    if not (found_begin and found_end):
-        raise OptionError(
-            f"{path} needs the lines {begin!r} and {end!r}; add them where the table should be."
-        )
-    path.write_text(f"{before}{begin}\n{text}\n{end}{after}", encoding="utf-8")
+        yield row([*columns(variant), *(str(compile_variant(variant, c)) for c in capabilities)])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -244,7 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
         lines.append(line)
     if options.write is not None:
-        write_between(options.write, BEGIN, END, "\n".join(lines))
+        write_table(options.write, "aot", lines)
 
 
 if __name__ == "__main__":

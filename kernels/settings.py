@@ -63,11 +63,11 @@ class Row:
 TABLE: dict[tuple[str, int], Row] = {
     # (kernel, bytes of an element)
     ("diagonal", 2): Row(block_t=64, score_values=8192, state_values=0, num_warps=4, num_stages=2),
-    ("diagonal", 4): Row(block_t=32, score_values=4096, state_values=0, num_warps=8, num_stages=2),
+    ("diagonal", 4): Row(block_t=32, score_values=4096, state_values=0, num_warps=4, num_stages=3),
     ("pool", 2): Row(block_t=0, score_values=0, state_values=4096, num_warps=8, num_stages=1),
     ("pool", 4): Row(block_t=0, score_values=0, state_values=2048, num_warps=4, num_stages=1),
     ("ditto", 2): Row(block_t=64, score_values=8192, state_values=4096, num_warps=4, num_stages=2),
-    ("ditto", 4): Row(block_t=32, score_values=4096, state_values=2048, num_warps=8, num_stages=2),
+    ("ditto", 4): Row(block_t=32, score_values=4096, state_values=2048, num_warps=4, num_stages=3),
 }
 
 

@@ -51,7 +51,7 @@ def _poisoned_outputs(monkeypatch):
         return tensor.fill_(torch.nan) if tensor.is_floating_point() else tensor
 
     monkeypatch.setattr(torch, "empty", poisoned)
-    # numpy, under the interpreter, warns where IEEE arithmetic is what the kernels rely on: 1/inf, exp2 of 1e4.
+    # Under the interpreter numpy warns of what the kernels rely on: 1 / inf, exp2 of 1e4.
     with np.errstate(all="ignore"):
         yield
 
@@ -61,7 +61,7 @@ def use_triton(monkeypatch):
     pytest.importorskip("triton")
     from ditto_fast.kernels import operators
 
-    monkeypatch.setattr(operators, "runs_triton", lambda tensor: True)
+    monkeypatch.setattr(operators, "runs_triton", lambda _: True)
 
 
 @pytest.fixture(params=["torch", "triton"])
@@ -127,7 +127,9 @@ def naive_embedding(diagonal, first, last, valid, normalize=False):
 class Inputs:
     """Seeded tensors of one batch; what padding holds is NaN."""
 
-    def __init__(self, batch, tokens, head_dim, hidden, dtype=torch.float32, device="cpu", valid=None, seed=0):
+    def __init__(
+        self, batch, tokens, head_dim, hidden, dtype=torch.float32, device="cpu", valid=None, seed=0
+    ):
         generator = torch.Generator().manual_seed(seed)
 
         def normal(*shape):

@@ -1,4 +1,4 @@
-"""diagonal_attention and all_head_diagonals against the definition in float64, on the CPU's and GPU's path."""
+"""The diagonals against the definition in float64, on the CPU path and the GPU path."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,10 @@ def test_lengths_beyond_the_row_are_the_row(device, make, close):
 # Field case 61: -inf minus -inf, and a finite sentinel that padding outweighs.
 def test_a_fully_masked_row_is_zero(device, make):
     x = make(2, 20, 16, 1, device=device, valid=torch.zeros(2, 20, dtype=torch.bool))
-    for padding in ({"attention_mask": x.valid}, {"lengths": torch.zeros(2, dtype=torch.int32, device=device)}):
+    for padding in (
+        {"attention_mask": x.valid},
+        {"lengths": torch.zeros(2, dtype=torch.int32, device=device)},
+    ):
         assert (diagonal_attention(x.query, x.key, **padding) == 0).all()
 
 
@@ -170,7 +173,9 @@ def test_any_lengths_strides_and_masks(data, device, make, close):
     batch, tokens, head_dim = (data.draw(st.integers(1, most)) for most in (3, 70, 40))
     valid = torch.tensor(
         data.draw(
-            st.lists(st.lists(st.booleans(), min_size=tokens, max_size=tokens), min_size=batch, max_size=batch)
+            st.lists(
+                st.lists(st.booleans(), min_size=tokens, max_size=tokens), min_size=batch, max_size=batch
+            )
         )
     )
     x = make(batch, tokens, head_dim, 1, data.draw(st.sampled_from(DTYPES)), device, valid)
