@@ -72,7 +72,8 @@ def _check_shape(name: str, tensor: Tensor, letters: list[str], sizes: dict[str,
         symbol, _, or_one = letter.partition("|")
         fits = fits and ((bool(or_one) and size == 1) or size == sizes.setdefault(symbol, size))
     if not fits:
-        known = ", ".join(f"{letter} = {size}" for letter, size in sizes.items() if letter in letters)
+        symbols = {letter.partition("|")[0] for letter in letters}
+        known = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items() if symbol in symbols)
         raise OptionError(
             f"{name} must be ({', '.join(letters)})" + (f" with {known}" if known else "")
             + f"; got shape {tuple(tensor.shape)}. {ARGUMENTS[name][1]}"
@@ -93,7 +94,7 @@ def check_scores(query: Tensor, key: Tensor, scale: float | None) -> float:
     head_dim = query.shape[-1]
     if not 1 <= head_dim <= MAX_HEAD_DIM:
         raise OptionError(
-            f"The head size D must be 1 to {MAX_HEAD_DIM}; got {head_dim}. Pass one head of it."
+            f"The head size D must be 1 to {MAX_HEAD_DIM}; got {head_dim}. Pass one head, not all of them."
         )
     if query.dtype != key.dtype:
         raise TensorTypeError(

@@ -41,7 +41,7 @@ def launching(tensor: Tensor) -> Iterator[None]:
     try:
         with torch.cuda.device_of(tensor):
             yield
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise MissingDependencyError(
             f"Tensors on {tensor.device} need triton, which cannot be imported ({error}). "
             "pip install triton, or move the tensors to the CPU, where plain torch runs."

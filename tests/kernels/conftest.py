@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -166,3 +167,9 @@ def close():
 def definition():
     """The oracle: naive_diagonal and naive_embedding, in float64."""
     return naive_diagonal, naive_embedding
+
+
+@pytest.fixture
+def docs():
+    """The page with the generated tables."""
+    return Path(__file__).parents[2] / "docs" / "kernels.md"

@@ -1,0 +1,120 @@
+"""What the compiler makes of the kernels for GPUs that are not here; compiled outside the interpreter."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from ditto_fast.errors import OptionError
+from ditto_fast.kernels.aot import CAPABILITIES, columns, compile_variant, variants
+from ditto_fast.kernels.markdown import read_table, write_table
+
+pytest.importorskip("triton")
+
+# Each kernel and type, wgmma and tcgen05, and the variants with most registers: ten compilations.
+COMPILE = """
+import json, torch
+from ditto_fast.kernels.aot import Variant, compile_variant
+half, bf16, single = torch.float16, torch.bfloat16, torch.float32
+chosen = [
+    (Variant("ditto", half, 128, 64, 768, ("mask", "normalize")), (80, 90, 100)),
+    (Variant("diagonal", bf16, 512, 128, flags=("mask",)), (90,)),
+    (Variant("diagonal", half, 512, 64, flags=("mask", "bias")), (80,)),
+    (Variant("diagonal", bf16, 16, 64, flags=("packed",)), (100,)),
+    (Variant("ditto", single, 128, 64, 768, ("mask",)), (80, 90)),
+    (Variant("pool", bf16, 512, hidden=768), (80, 90)),
+]
+rows = []
+for variant, capabilities in chosen:
+    for capability in capabilities:
+        report = compile_variant(variant, capability)
+        wanted = variant.wants_matrix_instructions
+        rows.append((wanted, capability, report.matrix, report.spills, report.registers))
+print(json.dumps(rows))
+"""
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    env = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    env["TRITON_CACHE_DIR"] = str(tmp_path_factory.mktemp("triton"))  # nothing compiled by an earlier version
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE], capture_output=True, text=True, env=env, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_nothing_spills(reports):
+    for _, _, _, spills, registers in reports:
+        assert spills == 0
+        assert 0 < registers < 255  # 255 is where spilling starts
+
+
+def test_16_bit_scores_use_matrix_instructions_and_nothing_else_does(reports):
+    for wanted, capability, matrix, _, _ in reports:
+        assert (matrix != "-") == wanted, capability
+    assert {matrix for _, _, matrix, _, _ in reports} == {"-", "mma", "wgmma", "tcgen05"}
+
+
+def test_the_table_in_the_docs_lists_every_variant(docs):
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in read_table(docs, "aot")[2:]]
+    assert [row[:-3] for row in rows] == [columns(variant) for variant in variants()]
+    for variant, row in zip(variants(), rows, strict=True):
+        for cell in row[-3:]:
+            registers, _, spills, matrix = cell.split(" / ")
+            assert int(registers) < 255
+            assert spills == "0"
+            assert (matrix != "-") == variant.wants_matrix_instructions
+
+
+def test_every_option_of_a_kernel_is_compiled_at_least_once():
+    for kernel in ("diagonal", "ditto"):
+        flags = {flag for variant in variants() if variant.kernel == kernel for flag in variant.flags}
+        assert flags >= {"mask", "lengths", "packed", "bias"}
+    assert len(set(variants())) == len(variants())
+    assert CAPABILITIES == (80, 90, 100)
+
+
+@pytest.mark.skipif(
+    "TRITON_INTERPRET" not in os.environ, reason="only an interpreting process cannot compile"
+)
+def test_an_interpreting_process_says_why_it_cannot_compile():
+    with pytest.raises(OptionError, match="unset it and start again"):
+        compile_variant(variants()[0], 90)
+
+
+def test_a_cache_that_cannot_be_written_names_the_variable():
+    # /sys takes no folder from anyone, root included
+    code = (
+        "import torch\n"
+        "from ditto_fast.kernels import aot, operators\n"
+        "from ditto_fast.kernels.errors import KernelCacheError\n"
+        "try:\n"
+        "    with operators.launching(torch.zeros(1)): aot.compile_variant(aot.variants()[0], 90)\n"
+        "except KernelCacheError as error: print(error)"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    env["TRITON_CACHE_DIR"] = "/sys/ditto_fast"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
+    assert re.search("Set TRITON_CACHE_DIR to a folder", done.stdout), done.stderr
+
+
+def test_a_file_without_markers_is_left_alone(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text("text\n")
+    with pytest.raises(OptionError, match="add them where the table should be"):
+        write_table(path, "aot", ["| a |"])
+    assert path.read_text() == "text\n"
+
+
+def test_a_table_is_replaced_between_its_markers(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text("before\n<!-- aot table: begin -->\nold\n<!-- aot table: end -->\nafter\n")
+    write_table(path, "aot", ["| a |", "| b |"])
+    assert read_table(path, "aot") == ["| a |", "| b |"]
+    assert path.read_text().startswith("before\n")
+    assert path.read_text().endswith("\nafter\n")
