@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,9 @@ CAPABILITIES = (80, 90, 100)
 TYPE_NAMES = {torch.float32: "fp32", torch.float16: "fp16", torch.bfloat16: "bf16"}
 # From newest to oldest: what PTX calls the instruction, and its short name.
 MATRIX_INSTRUCTIONS = {"tcgen05.mma": "tcgen05", "wgmma.mma_async": "wgmma", "mma.sync": "mma"}
-# Arguments that are 1 in a contiguous tensor: Triton compiles these in, as it does at a real launch.
-UNIT_STRIDES = {"stride_qd", "stride_kd", "stride_fh", "stride_lh", "stride_mt", "stride_sb", "stride_wt"}
-UNIT_STRIDES |= {"stride_bias_j"}
+CONTIGUOUS_ONES = frozenset(
+    f"stride_{axis}" for axis in ("qd", "kd", "fh", "lh", "mt", "sb", "wt", "bias_j")
+)  # the arguments that are 1 for contiguous tensors
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ def _kernel(name: str) -> Any:
     return kernel
 
 
-def _source(variant: Variant) -> Any:
-    """The kernel with the types and constants that a launch on contiguous tensors gives it."""
+def _source(variant: Variant, ones: Set[str]) -> Any:
+    """The kernel with the types and constants that a launch gives it; Triton compiles in what is 1."""
     from triton.compiler import ASTSource
 
     kernel, settings = _kernel(variant.kernel), variant.settings
@@ -140,7 +140,7 @@ def _source(variant: Variant) -> Any:
         "BLOCK_T": settings.block_t, "BLOCK_D": settings.block_d,
         "ROWS": settings.rows, "BLOCK_H": settings.block_h,
     }  # fmt: skip
-    constants |= dict.fromkeys(UNIT_STRIDES, 1)
+    constants |= dict.fromkeys(ones, 1)
     types = {"mask_ptr": "*i64", "spans_ptr": "*i32", "scale": "fp32"}
     types |= dict.fromkeys(("weights_ptr", "diagonal_ptr", "out_ptr"), "*fp32")
     signature = {
@@ -165,14 +165,19 @@ def _tool(name: str) -> str:
     return str(getattr(knobs.nvidia, name).path)
 
 
-def compile_variant(variant: Variant, capability: int) -> Report:
+def compile_variant(variant: Variant, capability: int, ones: Set[str] = CONTIGUOUS_ONES) -> Report:
     """Compiles one variant for one GPU generation.
+
+    Args:
+        variant: What to compile.
+        capability: 80, 90 or 100.
+        ones: Names of the kernel's arguments that are 1.
 
     Raises:
         MissingDependencyError: triton is not installed.
         OptionError: This process runs Triton's interpreter.
     """
-    source = _source(variant)
+    source = _source(variant, ones)
     import triton
     from triton.backends.compiler import GPUTarget
 

@@ -54,9 +54,10 @@ def diagonal_attention(
     check_one_mask(attention_mask, lengths)
     scale = check_scores(query, key, scale)
     bias = None if bias is None else bias[:, None]
-    return operators.head_diagonals(
+    diagonal: Tensor = operators.head_diagonals(
         query[:, :, None], key[:, :, None], attention_mask, lengths, None, 0, bias, scale
-    )[:, 0]
+    )
+    return diagonal[:, 0]
 
 
 def all_head_diagonals(
@@ -98,6 +99,6 @@ def all_head_diagonals(
         lengths=(lengths, "B"), bias=(bias, "B|1 N|1 T T"),
     )  # fmt: skip
     check_one_mask(attention_mask, lengths)
-    return operators.head_diagonals(
-        query, key, attention_mask, lengths, None, 0, bias, check_scores(query, key, scale)
-    )
+    scale = check_scores(query, key, scale)
+    diagonals: Tensor = operators.head_diagonals(query, key, attention_mask, lengths, None, 0, bias, scale)
+    return diagonals

@@ -22,7 +22,7 @@ from ditto_fast.kernels.reference import (
 )
 from ditto_fast.kernels.sequences import Sequences
 
-_SPANS = "Tensor? attention_mask, Tensor? lengths, Tensor? cu_seqlens, int max_seqlen"
+_SPANS = "Tensor? attention_mask, Tensor? lengths, Tensor? cu_seqlens, SymInt max_seqlen"
 
 
 def runs_triton(tensor: Tensor) -> bool:
@@ -39,7 +39,7 @@ def launching(tensor: Tensor) -> Iterator[None]:
         KernelCacheError: Its cache folder cannot be written.
     """
     try:
-        with torch.cuda.device_of(tensor):
+        with torch.cuda.device(tensor.get_device()):  # -1, no device, for a CPU tensor
             yield
     except ImportError as error:
         raise MissingDependencyError(
@@ -65,7 +65,7 @@ def head_diagonals(
     cu_seqlens: Tensor | None, max_seqlen: int, bias: Tensor | None, scale: float,
 ) -> Tensor:  # fmt: skip
     """A_ii (B, N, T) float32 of query and key (B, T, N, D)."""
-    sequences = Sequences(*query.shape[:2], attention_mask, lengths, cu_seqlens, max_seqlen)
+    sequences = Sequences(query.shape[0], query.shape[1], attention_mask, lengths, cu_seqlens, max_seqlen)
     if runs_triton(query):
         with launching(query):
             from ditto_fast.kernels.triton_diagonal import launch_diagonals
@@ -76,8 +76,7 @@ def head_diagonals(
 
 @head_diagonals.register_fake
 def _(query: Tensor, *_: object) -> Tensor:
-    batch, tokens, heads, _ = query.shape
-    return query.new_empty((batch, heads, tokens), dtype=torch.float32)
+    return query.new_empty((query.shape[0], query.shape[2], query.shape[1]), dtype=torch.float32)
 
 
 @torch.library.custom_op(
@@ -89,7 +88,7 @@ def weighted_pool(
     weights: Tensor, first: Tensor, last: Tensor, cu_seqlens: Tensor | None, normalize: bool
 ) -> Tensor:
     """Embeddings (B, H) float32 of weights (B, T), first and last (B, T, H)."""
-    sequences = Sequences(*weights.shape, cu_seqlens=cu_seqlens)
+    sequences = Sequences(weights.shape[0], weights.shape[1], cu_seqlens=cu_seqlens)
     if runs_triton(weights):
         with launching(weights):
             from ditto_fast.kernels.triton_pooling import launch_weighted_pool
@@ -115,7 +114,7 @@ def ditto_pool(
     normalize: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Embeddings (B, H) and diagonal (B, T), float32, of query, key (B, T, D) and first, last (B, T, H)."""
-    sequences = Sequences(*query.shape[:2], attention_mask, lengths, cu_seqlens, max_seqlen)
+    sequences = Sequences(query.shape[0], query.shape[1], attention_mask, lengths, cu_seqlens, max_seqlen)
     if runs_triton(query):
         with launching(query):
             from ditto_fast.kernels.triton_ditto import launch_ditto_pool

@@ -2,6 +2,7 @@
 
 Sequence b is the tokens cu_seqlens[b] .. cu_seqlens[b + 1] - 1. The positions are used where they lie, so
 that no call waits for the device; they are kept inside the tensor, but their order is the caller's duty.
+Tokens of no sequence are not read, and on CUDA their place in a diagonal is not written.
 """
 
 from __future__ import annotations
@@ -59,9 +60,10 @@ def diagonal_attention_packed(
     check_tensors(query=(query, "tokens D"), key=(key, "tokens D"), cu_seqlens=(cu_seqlens, "B+1"))
     _check_lengths(cu_seqlens, max_seqlen)
     scale = check_scores(query, key, scale)
-    return operators.head_diagonals(
+    diagonal: Tensor = operators.head_diagonals(
         query[None, :, None], key[None, :, None], None, None, cu_seqlens, max_seqlen, None, scale
-    )[0, 0]
+    )
+    return diagonal[0, 0]
 
 
 @overload
@@ -164,4 +166,7 @@ def weighted_pool_packed(
         cu_seqlens=(cu_seqlens, "B+1"),
     )  # fmt: skip
     _check_lengths(cu_seqlens)
-    return operators.weighted_pool(weights[None], first[None], last[None], cu_seqlens, normalize)
+    embeddings: Tensor = operators.weighted_pool(
+        weights[None], first[None], last[None], cu_seqlens, normalize
+    )
+    return embeddings

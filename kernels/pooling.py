@@ -119,4 +119,5 @@ def weighted_pool(weights: Tensor, first: Tensor, last: Tensor, *, normalize: bo
         tensor([[2., 2., 2.]])
     """
     check_tensors(weights=(weights, "B T"), first=(first, "B T H"), last=(last, "B T H"))
-    return operators.weighted_pool(weights, first, last, None, normalize)
+    embeddings: Tensor = operators.weighted_pool(weights, first, last, None, normalize)
+    return embeddings

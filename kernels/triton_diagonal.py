@@ -1,5 +1,5 @@
 # ruff: noqa: N803 (in Triton upper case marks what is fixed at compilation, and sizes)
-# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="untyped-decorator"
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 """The diagonal of softmax attention, a tile of queries at a time, without a T x T buffer.
 
     A_ii = exp(s_ii - logsumexp_j s_ij) = 1 / sum_j exp(s_ij - s_ii),   s = scale q k^T (+ bias)
@@ -88,7 +88,7 @@ def diagonal_tile(
     own = tl.sum(tl.where(offs_tile[:, None] == offs_tile[None, :], s, 0.0), axis=1)
     acc = tl.sum(tl.where(valid_m[None, :], tl.exp2((s - own[:, None]) * to_log2), 0.0), axis=1)
 
-    num_tiles = tl.cdiv(length, BLOCK_T)
+    num_tiles = tl.where(start_m < length, tl.cdiv(length, BLOCK_T), 0)  # padding alone reads no more keys
     for step in range(1, num_tiles):
         start_n = (start_m // BLOCK_T + step) % num_tiles * BLOCK_T
         offs_n = (start_n + offs_tile).to(tl.int64)

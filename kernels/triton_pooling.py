@@ -1,5 +1,5 @@
 # ruff: noqa: N803 (in Triton upper case marks what is fixed at compilation, and sizes)
-# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="untyped-decorator"
+# mypy: allow-untyped-defs, allow-incomplete-defs, allow-untyped-calls, allow-untyped-decorators
 """The weighted first-last sum, for weights that are in memory.
 
     e = 1/2 sum_i w_i (first_i + last_i), and e / |e| with NORMALIZE (a zero vector stays zero)

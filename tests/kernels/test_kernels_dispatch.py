@@ -4,9 +4,11 @@ import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
+import torch._dynamo.testing
 
 from ditto_fast.errors import DittoError, MissingDependencyError, OptionError
 from ditto_fast.kernels import all_head_diagonals, ditto_pool, ditto_pool_packed, operators, weighted_pool
@@ -49,6 +51,15 @@ def test_cpu_tensors_do_not_touch_triton():
         "print([name for name in sys.modules if 'triton' in name and 'ditto_fast' in name])"
     )
     assert printed == "[]"
+
+
+def test_the_tests_interpret_also_when_triton_came_first():
+    test = Path(__file__).with_name("test_kernels_diagonals.py")
+    run_python(
+        "import sys, pytest, triton, transformers.models.bert.modeling_bert\n"
+        "import ditto_fast.kernels.triton_ditto\n"
+        f"sys.exit(pytest.main([{str(test)!r}, '-q', '-p', 'no:cacheprovider', '-k', 'every_type and 16']))"
+    )
 
 
 def test_both_paths_give_the_same_numbers(make, close, monkeypatch, triton_device):
@@ -128,6 +139,18 @@ def test_compiles_without_a_graph_break(backend, device, make, close):
     for batch, tokens in ((2, 20), (3, 9)):
         x = make(batch, tokens, 16, 24, device=device)
         assert close(compiled(*x.tensors, x.valid), model(*x.tensors, x.valid).double())
+
+
+def test_compiles_packed_batches_of_any_length_once(make, close):
+    counter = torch._dynamo.testing.CompileCounter()
+    torch._dynamo.reset()
+    compiled = torch.compile(ditto_pool_packed, fullgraph=True, backend=counter, dynamic=True)
+    for tokens in (20, 31, 45):
+        tensors = [tensor[0] for tensor in make(1, tokens, 16, 24).tensors]
+        cu_seqlens = torch.tensor([0, 3, tokens])
+        got = compiled(*tensors, cu_seqlens, tokens - 3)
+        assert close(got, ditto_pool_packed(*tensors, cu_seqlens, tokens - 3).double())
+    assert counter.frame_count == 1
 
 
 def test_exports_as_one_operator(make, close):
