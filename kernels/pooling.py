@@ -49,7 +49,7 @@ def ditto_pool(
         key: As `query`.
         first: Embedding-layer output h0 (B, T, H), any strides.
         last: Last layer hL (B, T, H).
-        attention_mask: (B, T), nonzero on real tokens, anywhere in the row.
+        attention_mask: (B, T), nonzero on real tokens, anywhere in the row; the others may hold NaN.
         lengths: (B,), instead of a mask: row b has real tokens in 0 .. lengths[b] - 1; longer than T is T.
         scale: Factor on q k^T; 1/sqrt(D) by default.
         bias: (B or 1, T, T), added to the scaled scores, for models with relative positions.
@@ -57,20 +57,17 @@ def ditto_pool(
         return_diagonal: Whether to return A_ii as well.
 
     Returns:
-        Embeddings (B, H) float32; with `return_diagonal`, and the diagonal (B, T) float32. A row without
-        real tokens is 0. Padding may hold anything, NaN included.
+        Embeddings (B, H) float32, 0 without real tokens; with `return_diagonal` also A_ii (B, T) float32.
 
     Raises:
         OptionError: Shapes that do not fit, several devices, D out of range, or mask and lengths together.
         TensorTypeError: An element type that is not taken.
-        MissingDependencyError: CUDA tensors without triton.
-        KernelCacheError: Triton cannot write its cache.
+        MissingDependencyError: CUDA tensors without triton; KernelCacheError: its cache cannot be written.
 
     Example:
         >>> import torch
-        >>> query = key = torch.zeros(1, 2, 8)
-        >>> first, last = torch.ones(1, 2, 3), torch.full((1, 2, 3), 3.0)
-        >>> ditto_pool(query, key, first, last, lengths=torch.tensor([2]))
+        >>> x = torch.ones(1, 2, 3)
+        >>> ditto_pool(x, x, x, 3 * x, lengths=torch.tensor([2]))
         tensor([[2., 2., 2.]])
     """
     check_tensors(

@@ -1,4 +1,4 @@
-"""The operators in plain torch, written for reading: what tests compare with, and what CPU tensors run.
+"""The operators in plain torch, written for reading: what CPU tensors run, and what kernels are held to.
 
 Each computes in `dtype`, float32 or on request float64, from inputs of any float type.
 """
@@ -52,7 +52,8 @@ def head_diagonals_reference(
     # 1 / sum_j exp(s_ij - s_ii) is the same, and exact where exp(s_ii - logsumexp) rounds: at a logit of 3e4
     # the logsumexp keeps two decimals. An overflow of the sum is an A_ii below the smallest float32.
     diagonal = torch.exp(scores - own[..., None]).sum(dim=-1).reciprocal()
-    return diagonal.masked_fill(~valid[:, None, :] | (own == -torch.inf), 0.0)
+    # -inf on the diagonal: a masked token, or one whose bias forbids its own key
+    return diagonal.masked_fill(own == -torch.inf, 0.0)
 
 
 def weighted_pool_reference(

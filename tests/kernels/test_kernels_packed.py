@@ -75,12 +75,13 @@ def test_results_do_not_depend_on_max_seqlen(max_seqlen, device, make, close):
     assert close(diagonal_attention_packed(*tensors[:2], cu_seqlens, max_seqlen), expected.double())
 
 
-def test_strides(device, make, close):
-    tensors, cu_seqlens = packed([20, 40], torch.float32, device, make)
+@pytest.mark.parametrize("longest", [40, 130])  # one launch, two
+def test_strides(longest, device, make, close):
+    tensors, cu_seqlens = packed([20, longest], torch.float32, device, make)
     transposed = [tensor.t().contiguous().t() for tensor in tensors]
     sliced = torch.stack([cu_seqlens, cu_seqlens + 9], dim=1)[:, 0]
-    got = ditto_pool_packed(*transposed, sliced, 40)
-    assert close(got, ditto_pool_packed(*tensors, cu_seqlens, 40).double())
+    got = ditto_pool_packed(*transposed, sliced, longest)
+    assert close(got, ditto_pool_packed(*tensors, cu_seqlens, longest).double())
 
 
 def test_no_sequence(device):
