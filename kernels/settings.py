@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-# Up to here one launch: a sequence is one or two score tiles, so one program owns it from the scores to the
+# Up to here one launch: a sequence is a few score tiles, so one program owns it from the scores to the
 # embedding, and a launch (a few microseconds, as much as the whole work at these sizes) is saved. Longer
 # sequences take two: their tiles are spread over many programs, which one program would do in a row.
 ONE_LAUNCH_MAX_TOKENS = 128
