@@ -63,7 +63,9 @@ class DittoEmbedding(BaseEmbedding):
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[Embedding]:
-        vectors: list[Embedding] = self._encoder.encode_document(texts, normalize_embeddings=self.normalize_embeddings).tolist()
+        vectors: list[Embedding] = self._encoder.encode_document(
+            texts, normalize_embeddings=self.normalize_embeddings
+        ).tolist()
         return vectors
 
     async def _aget_query_embedding(self, query: str) -> Embedding:

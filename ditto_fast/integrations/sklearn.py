@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from ditto_fast.encoder import FastEncoder, FloatArray
 from ditto_fast.errors import MissingDependencyError, TextTypeError
