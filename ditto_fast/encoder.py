@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from ditto_fast.artifact import Manifest, graph_file, verify_files
+from ditto_fast.artifact import Manifest, verify_files
+from ditto_fast.backends import open_runner, select_backend
 from ditto_fast.batches import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, BatchRule, pad
 from ditto_fast.checks import one_of, positive_int
 from ditto_fast.cpus import available_cpus
@@ -45,6 +46,9 @@ class FastEncoder:
         onnx_path: An export directory of `ditto-export`, or an .onnx file in it. For a directory the
             embedding graph is taken where it exists and does the pooling asked for, else model.onnx.
         pooling: A name of `ditto_fast.pooling.POOLINGS`; the export's own (ditto-first-last) by default.
+        pooling_backend: Where the pooling is done: "graph" (the embedding graph), "numpy" (the tokens graph),
+            "triton" (the head graph and a fused kernel: the choice on CUDA), or "auto", the best that the
+            directory holds.
         precision: "fp32", "fp16" or "int8", where the directory holds several; the first of these that it
             holds by default.
         max_seq_length: Length in tokens, special tokens included, that texts are cut to; the export's
@@ -77,6 +81,7 @@ class FastEncoder:
         onnx_path: str | os.PathLike[str],
         *,
         pooling: str | None = None,
+        pooling_backend: str = "auto",
         precision: str | None = None,
         max_seq_length: int | None = None,
         providers: Providers = "cpu",
@@ -93,15 +98,10 @@ class FastEncoder:
         self._num_workers = positive_int("num_workers", num_workers) if num_workers != 0 else 0
         self._nonfinite = one_of("nonfinite", nonfinite, ("raise", "zero"))
         self._prompts = dict(prompts or {})
-        self._selection = select(Path(onnx_path), pooling, precision)
-        if self._selection.info.kind == "head":
-            raise ExportDirectoryError(
-                f"{self.path} gives a head's query and key, which a GPU kernel pools; FastEncoder on "
-                f"{providers!r} needs the directory or its {graph_file('tokens')}."
-            )
+        self._selection = select_backend(Path(onnx_path), pooling, precision, pooling_backend, providers)
         if verify:
             verify_files(self._selection.directory, self.manifest)
-        self._runner: GraphRunner | None = GraphRunner(self._selection, providers, session_options)
+        self._runner: GraphRunner | None = open_runner(self._selection, providers, session_options)
         budget = CPU_TOKEN_BUDGET if self._runner.provider == CPU else GPU_TOKEN_BUDGET
         self._max_tokens = budget if max_batch_tokens is None else positive_int("max_batch_tokens", max_batch_tokens)
         self.max_seq_length = self.manifest.max_seq_length if max_seq_length is None else max_seq_length

@@ -91,6 +91,17 @@ class GraphRunner:
 
     def run(self, token_ids: Sequence[IntArray]) -> tuple[dict[str, FloatArray], IntArray]:
         """The graph's outputs by name for one padded batch, and its attention mask (B, T)."""
+        feeds, mask = self.feeds(token_ids)
+        names = self._selection.info.outputs
+        values = self.session.run(names, feeds) if self.provider == CPU else self.run_bound(names, feeds)
+        return dict(zip(names, values, strict=True)), mask
+
+    def feeds(self, token_ids: Sequence[IntArray]) -> tuple[dict[str, IntArray], IntArray]:
+        """The graph's inputs for one padded batch, (B, T) each, and its attention mask.
+
+        Raises:
+            ExportDirectoryError: An id is past the model's embedding table.
+        """
         input_ids, mask = pad(token_ids, self._selection.manifest.pad_token_id)
         vocab_size = self._selection.manifest.vocab_size
         if int(input_ids.max()) >= vocab_size:
@@ -99,10 +110,7 @@ class GraphRunner:
                 f"embeds ids below {vocab_size}: they do not belong together. Export again."
             )
         every = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
-        feeds = {name: every[name] for name in self._inputs}
-        names = self._selection.info.outputs
-        values = self.session.run(names, feeds) if self.provider == CPU else self.run_bound(names, feeds)
-        return dict(zip(names, values, strict=True)), mask
+        return {name: every[name] for name in self._inputs}, mask
 
     def run_bound(self, names: Sequence[str], feeds: dict[str, IntArray]) -> list[FloatArray]:
         """The same through IOBinding: inputs are copied to the device once, and only outputs come back."""

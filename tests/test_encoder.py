@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -185,3 +187,39 @@ def test_progress_is_off_unless_asked_for_and_goes_to_stderr(encoder: FastEncode
     out, err = capsys.readouterr()
     assert out == ""
     assert "sentence" in err
+
+
+def test_padding_stored_in_the_checkpoint_is_not_applied(encoder: FastEncoder, minilm: Path):
+    """all-MiniLM-L6-v2's tokenizer.json pads everything to 128."""
+    assert '"Fixed":128' in (minilm / "tokenizer.json").read_text()
+    assert encoder.tokenize("hi")["input_ids"].shape == (1, 3)
+
+
+def test_padding_is_on_the_right_whatever_the_tokenizer_says(minilm_export: Path, encoder: FastEncoder, tmp_path: Path):
+    copy = tmp_path / "left"
+    shutil.copytree(minilm_export, copy)
+    config = json.loads((copy / "tokenizer_config.json").read_text())
+    (copy / "tokenizer_config.json").write_text(json.dumps({**config, "padding_side": "left"}))
+    tokenizer = json.loads((copy / "tokenizer.json").read_text())
+    tokenizer["padding"] = {
+        "strategy": "BatchLongest", "direction": "Left", "pad_to_multiple_of": None, "pad_id": 0, "pad_type_id": 0,
+        "pad_token": "[PAD]",
+    }  # fmt: skip
+    (copy / "tokenizer.json").write_text(json.dumps(tokenizer))
+    assert within(FastEncoder(copy).encode(TEXTS), encoder.encode(TEXTS))
+
+
+def test_a_text_without_a_token_is_a_zero_vector(encoder: FastEncoder):
+    """Some tokenizers add no special tokens: an empty text then has no token at all."""
+    empty, full = np.array([], np.int64), encoder._tokenizer(["rain"])[0]
+    alone = encoder._open_runner().embed([empty])
+    assert alone.shape == (1, 384)
+    assert (alone == 0).all()
+    both = encoder._open_runner().embed([full, empty])
+    assert (both[1] == 0).all()
+    assert within(both[0], encoder.encode("rain"))
+
+
+def test_an_id_past_the_embedding_table_is_said_in_words(encoder: FastEncoder):
+    with pytest.raises(ExportDirectoryError, match="gave the id 99999"):
+        encoder._open_runner().embed([np.array([101, 99999, 102])])
