@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import signature
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -142,6 +143,7 @@ class FastEncoder:
             >>> FastEncoder.from_pretrained("minilm-ditto", pooling="cls").encode("One sentence.").shape
             (384,)
         """
+        signature(cls).bind(name, **options)  # a misspelt option is told before anything is downloaded
         path = Path(name)
         if not path.exists():
             from ditto_fast.hub import fetch_export

@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from ditto_fast.errors import UnsupportedModelError
 from ditto_fast.export import export_model
 from ditto_fast.export.checkpoint import load_checkpoint
+from ditto_fast.export.pipeline import Verification
 
 
 def _sentence_transformer(folder: Path, checkpoint: Path, module: str) -> Path:
@@ -27,7 +28,7 @@ def _sentence_transformer(folder: Path, checkpoint: Path, module: str) -> Path:
 
 def test_a_sentence_transformers_folder_gives_its_transformer(checkpoint, tmp_path: Path):
     folder = _sentence_transformer(tmp_path / "st", checkpoint("bert"), "Transformer")
-    manifest = export_model(folder, "1-2", tmp_path / "out", verify=False).manifest
+    manifest = export_model(folder, "1-2", tmp_path / "out", verification=Verification(False)).manifest
     assert manifest.source["model_id"] == "st"
     assert manifest.max_seq_length == 17
 

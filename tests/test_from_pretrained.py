@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from fake_hub import TEXTS, TOKEN, FakeHub
 
 from ditto_fast import FastEncoder
-from ditto_fast.artifact import Manifest
+from ditto_fast.export import export_model
 from ditto_fast.tolerances import within
 
 
@@ -20,7 +18,7 @@ def test_only_what_is_needed_is_downloaded(hub: FakeHub, load, tiny_export: Path
     assert isinstance(load(), np.ndarray)
     small = {path.name for path in tiny_export.glob("*.json")}
     assert hub.downloaded()[:2] == ["ditto_config.json", "model_embedding.onnx"]
-    assert set(hub.downloaded()) == small | {"model_embedding.onnx"}
+    assert set(hub.downloaded()) == small | {"model_embedding.onnx", "model.onnx_data"}
     hub.requests.clear()
     vectors = load("pooling='cls'")
     assert hub.downloaded() == ["model.onnx"]  # the rest is in the cache
@@ -32,17 +30,14 @@ def test_only_what_is_needed_is_downloaded(hub: FakeHub, load, tiny_export: Path
     assert hub.requests == []
 
 
-def test_external_weights_come_with_their_graph(hub: FakeHub, load, tiny_export: Path, tmp_path: Path):
-    folder = tmp_path / "external"
-    shutil.copytree(tiny_export, folder)
-    for name in ("model", "model_embedding"):
-        model = onnx.load(folder / f"{name}.onnx")
-        onnx.save(model, folder / f"{name}.onnx", save_as_external_data=True, location=f"{name}.weights")
-    Manifest.read(folder).write(folder)
+def test_external_weights_come_with_their_graph(hub: FakeHub, load, checkpoint, tmp_path: Path):
+    """Of two precisions, each with a file of shared weights, the other's stays where it is."""
+    folder = tmp_path / "both"
+    export_model(checkpoint("bert"), "2-3", folder, outputs=("embedding",), precision=("fp32", "int8"))
     hub.add("org/name", folder)
-    assert within(load(), FastEncoder(tiny_export).encode(TEXTS))
-    assert "model_embedding.weights" in hub.downloaded()
-    assert "model.weights" not in hub.downloaded()
+    assert within(load("precision='int8'"), FastEncoder(folder, precision="int8").encode(TEXTS))
+    assert {"model_embedding_int8.onnx", "model_int8.onnx_data"} <= set(hub.downloaded())
+    assert not {"model.onnx_data", "model_embedding.onnx", "model.onnx"} & set(hub.downloaded())
 
 
 @pytest.mark.parametrize(
