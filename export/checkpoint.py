@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ class Checkpoint:
         model: The bare encoder: eager attention, float32, evaluation mode.
         tokenizer: Its fast tokenizer.
         architecture: Its adapter.
+        has_pooler: Whether the checkpoint brings the pooler's weights; without them they would be random.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Checkpoint:
     model: Any
     tokenizer: Any
     architecture: Architecture
+    has_pooler: bool
 
 
 def find_architecture(config: Any) -> Architecture:
@@ -131,7 +134,12 @@ def load_checkpoint(model: str) -> Checkpoint:
         model=encoder.eval(),
         tokenizer=tokenizer,
         architecture=architecture,
+        has_pooler=getattr(encoder, "pooler", None) is not None and not _starts("pooler.", loading["missing_keys"]),
     )
+
+
+def _starts(prefix: str, names: Iterable[str]) -> bool:
+    return any(name.startswith(prefix) for name in names)
 
 
 def state_hash(model: torch.nn.Module) -> str:
