@@ -47,7 +47,9 @@ def open_source(
     return open_states(_cached(model, cache), chosen, max_seq_length)
 
 
-def open_checkpoint(model: str, command: str, cache: Path | None = None) -> StateSource:
+def open_checkpoint(
+    model: str, command: str, cache: Path | None = None, max_seq_length: int | None = None
+) -> StateSource:
     """Opens a checkpoint for a command that needs all of its heads.
 
     Raises:
@@ -58,7 +60,7 @@ def open_checkpoint(model: str, command: str, cache: Path | None = None) -> Stat
             f"{model} is an export directory, which holds one head's diagonal (no export option gives all); {command} "
             "needs every head. Name the checkpoint that it was made from."
         )
-    return open_states(_cached(model, cache))
+    return open_states(_cached(model, cache), None, max_seq_length)
 
 
 def _cached(model: str, cache: Path | None) -> Path:
