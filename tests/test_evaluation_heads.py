@@ -108,7 +108,7 @@ def test_verdicts(monkeypatch):
     hurts = _found(gold, _planted(gold, best_row=4), monkeypatch)
     assert "No head beats the plain average" in hurts.verdict()
     assert "'mean-last'" in hurts.verdict()
-    close = _found(gold[:40], _planted(gold[:40], best_row=2, noise=0.45), monkeypatch)
+    close = _found(gold[:40], _planted(gold[:40], best_row=2, noise=0.4), monkeypatch)
     assert close.over_plain.low < 0 < close.over_plain.difference
     assert "surely better" in close.verdict()
 

@@ -111,7 +111,8 @@ def _embed_group(source: StateSource, texts: list[str], poolers: list[Pooler], p
 
     result = {pooler.name: np.zeros((len(texts), source.sizes.hidden_size), np.float32) for pooler in poolers}
     label = ("encode" if poolers[0].prepare is None else poolers[0].name) if progress else ""
-    for positions, pooled in source.map([[text] for text in texts], pool_all, label):
+    model = any(pooler.needs - source.tables.keys() for pooler in poolers)
+    for positions, pooled in source.map([[text] for text in texts], pool_all, label, model):
         for pooler, rows in zip(poolers, pooled, strict=True):
             if result[pooler.name].shape[1] != rows.shape[1]:  # a table narrower than the hidden states
                 result[pooler.name] = np.zeros((len(texts), rows.shape[1]), np.float32)

@@ -101,18 +101,22 @@ class StateSource:
     def _outputs(self) -> list[str]:
         return [output.name for output in self.session.get_outputs()]
 
+    def look_up(self, token_ids: Sequence[NDArray[np.int64]]) -> States:
+        """What needs no model: "input_ids" and "mask" (B, T) each, and the tables' rows (B, T, ...)."""
+        input_ids, mask = pad(token_ids, self.sizes.pad_token_id)
+        return {"input_ids": input_ids, "mask": mask, **{name: rows[input_ids] for name, rows in self.tables.items()}}
+
     def run(self, token_ids: Sequence[NDArray[np.int64]]) -> States:
-        """The states of a batch by name, with "input_ids" and "mask" (B, T) each.
+        """The states of a batch by name, and what `look_up` gives.
 
         "first", "second_last", "last" and "static" are (B, T, H), "diagonal" (B, T), "diagonals" (B, T, L, N),
         "pooler_output" (B, H).
         """
-        input_ids, mask = pad(token_ids, self.sizes.pad_token_id)
+        states = self.look_up(token_ids)
+        input_ids, mask = states["input_ids"], states["mask"]
         feeds = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
         outputs = self.session.run(None, {node.name: feeds[node.name] for node in self.session.get_inputs()})
-        states = {_FROM_EXPORT.get(name, name): array for name, array in zip(self._outputs(), outputs, strict=True)}
-        states |= {"input_ids": input_ids, "mask": mask}
-        states |= {name: table[input_ids] for name, table in self.tables.items()}
+        states |= {_FROM_EXPORT.get(name, name): array for name, array in zip(self._outputs(), outputs, strict=True)}
         if self.all_heads and self.head is not None:
             states["diagonal"] = states["diagonals"][:, :, self.head.layer - 1, self.head.number - 1]
         if self.pooler:
@@ -124,7 +128,7 @@ class StateSource:
         groups: Sequence[Sequence[str]],
         function: Callable[[States], Result],
         description: str = "",
-        batch_size: int = _BATCH_SIZE,
+        model: bool = True,
     ) -> Iterator[tuple[NDArray[np.int64], Result]]:
         """Runs `function` on the states of batches of similar length, from as many threads as there are CPUs.
 
@@ -133,7 +137,7 @@ class StateSource:
                 group g of a batch are its rows g * size to (g + 1) * size.
             function: What to make of a batch's states.
             description: Shown with a progress bar on stderr; none is shown where it is empty.
-            batch_size: Texts of a batch at most.
+            model: Whether the model is needed; without it there is what `look_up` gives.
 
         Yields:
             The groups' positions, and the function's result.
@@ -141,11 +145,12 @@ class StateSource:
         token_ids = [[self.encodings.ids(text) for text in group] for group in groups]
         longest = [max(map(len, group)) for group in token_ids]
         size = len(groups[0]) if groups else 1
+        states_of = self.run if model else self.look_up
 
         def run(batch: NDArray[np.int64]) -> Result:
-            return function(self.run([ids for position in batch for ids in token_ids[position]]))
+            return function(states_of([ids for position in batch for ids in token_ids[position]]))
 
-        batches = plan_batches(longest, max(1, batch_size // size))
+        batches = plan_batches(longest, max(1, _BATCH_SIZE // size))
         with (
             tqdm(total=len(groups), disable=not description, desc=description, unit="text") as progress,
             ThreadPoolExecutor(available_cpus()) as executor,
