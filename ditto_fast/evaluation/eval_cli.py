@@ -15,19 +15,21 @@ from ditto_fast.evaluation.analysis import analyse, analysis_lines
 from ditto_fast.evaluation.cited import SOURCES, Cited, cited, paper_poolers
 from ditto_fast.evaluation.embed import LEARNT, PoolerOptions
 from ditto_fast.evaluation.evaluate import evaluate
+from ditto_fast.evaluation.hub import load_hub_task
 from ditto_fast.evaluation.poolers import AUTHORS, POOLERS, find_pooler
 from ditto_fast.evaluation.prompts import TEMPLATE
 from ditto_fast.evaluation.protocol import SETTINGS
 from ditto_fast.evaluation.report import detail_lines, latex, markdown, score_lines, screen, to_json
 from ditto_fast.evaluation.sources import open_source
 from ditto_fast.evaluation.states import StateSource
-from ditto_fast.evaluation.tasks import TASKS, load_task, read_sentences
+from ditto_fast.evaluation.tasks import TASKS, Task, load_task, read_sentences
 from ditto_fast.heads import PAPER_MODELS
 
 
 def _eval(
     model: Annotated[str | None, typer.Argument(help="Export directory, checkpoint folder, hub id or name.")] = None,
     senteval: Annotated[Path | None, typer.Option(help="Folder that holds downstream/.")] = None,
+    hub: Annotated[bool, typer.Option("--hub", help="Take the sets from the hub instead.")] = False,
     head: Annotated[str | None, typer.Option(help="LAYER-HEAD from 1; the paper's for its checkpoints.")] = None,
     poolers: Annotated[
         str | None,
@@ -67,10 +69,8 @@ def _eval(
     if analysis is not None:
         _print_analysis(source, analysis, as_json)
         return
-    if senteval is None:
-        raise OptionError("Name the folder that holds SentEval's downstream/ with --senteval.")
     one_of("setting", setting, SETTINGS)
-    loaded = [load_task(senteval, task.strip()) for task in tasks.split(",")]
+    loaded = _tasks(tasks, senteval, hub)
     names = _poolers(source, poolers, paper, vectors is not None)
     fit_on = None if fit == "target" else read_sentences(Path(fit))
     options = PoolerOptions(template, vectors, fit_on)
@@ -95,6 +95,15 @@ def _name(model: str | None, paper: str | None) -> str:
     if name is None:
         raise OptionError("Name a model to evaluate, or one of the paper's with --paper.")
     return name
+
+
+def _tasks(names: str, senteval: Path | None, hub: bool) -> list[Task]:
+    if hub == (senteval is not None):
+        raise OptionError("Name the folder that holds SentEval's downstream/ with --senteval, or pass --hub.")
+    return [
+        load_hub_task(name.strip()) if senteval is None else load_task(senteval, name.strip())
+        for name in names.split(",")
+    ]
 
 
 def _head(head: str | None, paper: str | None) -> str | None:

@@ -50,7 +50,8 @@ def _heads(
         criteria = head_criteria(source, sentences, progress=True)
         heads = heads_of(source)
         picks = {name: heads[int(np.argmax(values))] for name, values in criteria.items()}
-        record: dict[str, Any] = {"picks": {name: str(head) for name, head in picks.items()}}
+        about = {"model": source.sizes.name, "sentences": len(sentences)}
+        record: dict[str, Any] = {**about, "picks": {name: str(head) for name, head in picks.items()}}
         if loaded:
             result = measure_regret(source, criteria, loaded, progress=True)
             record["regret"] = result.to_dict()
@@ -62,7 +63,7 @@ def _heads(
     else:
         dev_set = load_sts_b_dev(Path(str(senteval))) if pairs is None else pairs
         found = search(source, dev_set, seed, progress=True)
-        _show(found.to_dict(), as_json, _tables(source, found, top))
+        _show({"model": source.sizes.name, **found.to_dict()}, as_json, _tables(source, found, top))
         if png is not None:
             grids = {variant: found.grid(variant) for variant in VARIANTS}
             plain = {c.variant: 100 * c.score for c in found.ranking if c.head is None}
