@@ -11,7 +11,9 @@ import pytest
 from scipy.stats import spearmanr
 
 from ditto_fast import FastEncoder
+from ditto_fast.errors import DittoError
 from ditto_fast.evaluation.cited import CITED
+from ditto_fast.evaluation.eval_cli import _eval
 from ditto_fast.heads import PAPER_MODELS
 from ditto_fast.similarity import similarity_pairwise
 
@@ -99,20 +101,27 @@ def test_cited_rows_are_of_known_models_and_their_averages_add_up():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("options", "message"),
     [
-        (("EXPORT", "--tasks", "STS-B"), "--senteval"),
-        (("EXPORT", "--senteval", "DATA", "--tasks", "STS12"), "STS.input.MSRpar.txt is missing"),
-        (("EXPORT", "--senteval", "DATA", "--tasks", "STS-B", "--poolers", "ditto-static"), "Name the checkpoint"),
-        (("EXPORT", "--senteval", "DATA", "--tasks", "STS-B", "--poolers", "cls+whiten"), "whitening-K"),
-        (("--paper", "bert-large"), "bert-base"),
-        ((), "--paper"),
-        (("no-such-model", "--head", "1-1", "--senteval", "DATA", "--tasks", "STS-B"), "No checkpoint could be loaded"),
+        ({"model": "EXPORT"}, "--senteval"),
+        ({"model": "EXPORT", "senteval": "DATA", "hub": True}, "--senteval"),
+        ({"model": "EXPORT", "senteval": "DATA", "tasks": "STS12"}, "STS.input.MSRpar.txt is missing"),
+        ({"model": "EXPORT", "senteval": "DATA", "tasks": "STS-B", "poolers": "ditto-static"}, "Name the checkpoint"),
+        ({"model": "EXPORT", "senteval": "DATA", "tasks": "STS-B", "poolers": "cls+whiten"}, "whitening-K"),
+        ({"model": "EXPORT", "senteval": "DATA", "tasks": "STS-B", "setting": "median"}, "wmean"),
+        ({"model": "EXPORT", "senteval": "DATA", "tasks": "STS-B", "fit": "nowhere.txt"}, "one sentence a line"),
+        ({"paper": "bert-large"}, "bert-base"),
+        ({}, "--paper"),
     ],
 )
-def test_wrong_use_is_one_clear_line(run, tiny_export: Path, toy_senteval: Path, arguments, message):
-    paths = {"EXPORT": tiny_export, "DATA": toy_senteval}
-    result = run("ditto-eval", *(paths.get(argument, argument) for argument in arguments))
+def test_wrong_use_is_one_typed_error(tiny_export: Path, toy_senteval: Path, options, message):
+    paths = {"EXPORT": str(tiny_export), "DATA": toy_senteval}
+    with pytest.raises(DittoError, match=message):
+        _eval(**{name: paths.get(value, value) for name, value in options.items()})
+
+
+def test_an_error_is_a_line_without_a_traceback(run, toy_senteval: Path):
+    result = run("ditto-eval", "no-such-model", "--senteval", toy_senteval, "--tasks", "STS-B")
     assert result.returncode == 1
-    assert message in result.stderr
+    assert "No checkpoint could be loaded" in result.stderr
     assert "Traceback" not in result.stderr

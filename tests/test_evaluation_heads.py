@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 from test_evaluation_cli import pairs
 
 from ditto_fast import FastEncoder
-from ditto_fast.errors import DataError, ExportDirectoryError
+from ditto_fast.errors import DataError, EmbeddingError, ExportDirectoryError
 from ditto_fast.evaluation.head_scores import VARIANTS, heads_of, pair_cosines
 from ditto_fast.evaluation.heads_cli import _heads
 from ditto_fast.evaluation.resampling import bootstrap_difference, held_out
@@ -134,6 +134,16 @@ def test_dev_sets_that_cannot_choose_are_refused(source: StateSource):
     constant.gold[:] = 3
     with pytest.raises(DataError, match="all 8 gold scores are 3"):
         search(source, constant)
+
+
+def test_a_pair_without_finite_embeddings_is_named(checkpoint, tmp_path: Path):
+    source = open_checkpoint(str(checkpoint("bert")), "ditto-heads", tmp_path)
+    dev = _subset(8)
+    dev.first[5] = "zzz"
+    source.tables["static"] = source.tables["static"].copy()
+    source.tables["static"][source.encodings.ids("zzz")[1]] = np.nan
+    with pytest.raises(EmbeddingError, match=r"row 5 \('zzz'\)"):
+        search(source, dev)
 
 
 def test_an_export_directory_has_one_head_only(tiny_export: Path):

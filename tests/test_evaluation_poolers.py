@@ -12,7 +12,14 @@ import torch
 import transformers
 
 from ditto_fast import FastEncoder
-from ditto_fast.errors import DataError, ExportDirectoryError, HeadError, OptionError, UnsupportedModelError
+from ditto_fast.errors import (
+    DataError,
+    EmbeddingError,
+    ExportDirectoryError,
+    HeadError,
+    OptionError,
+    UnsupportedModelError,
+)
 from ditto_fast.evaluation.embed import PoolerOptions, check_poolers, embed
 from ditto_fast.evaluation.poolers import AUTHORS, POOLERS
 from ditto_fast.evaluation.sources import open_source
@@ -177,6 +184,21 @@ def test_what_a_model_cannot_serve_is_said_before_any_work(tiny_export: Path, ch
         check_poolers(electra, ["mean_last"], PoolerOptions())
     with pytest.raises(HeadError, match="1-1 to 3-4"):
         open_source(str(checkpoint("electra")), "4-1", tmp_path)
+
+
+def test_embeddings_that_are_not_finite_are_named(checkpoint, tmp_path: Path):
+    source = open_source(str(checkpoint("bert")), None, tmp_path)
+    source.tables["static"] = source.tables["static"].copy()
+    source.tables["static"][source.encodings.ids(TEXTS[2])[1]] = np.inf
+    with pytest.raises(EmbeddingError, match=r"mean-static: 1 of 5 .* row 2 \('bridge'\)"):
+        embed(source, TEXTS, ["mean-static"])
+
+
+def test_an_embedding_graph_alone_cannot_be_pooled_otherwise(tiny_export: Path):
+    with pytest.raises(ExportDirectoryError, match="--outputs tokens"):
+        open_source(str(tiny_export / "model_embedding.onnx"), None)
+    with pytest.raises(OptionError, match="64"):
+        open_source(str(tiny_export), None, max_seq_length=65)
 
 
 @pytest.mark.parametrize("family", ["roberta", "electra", "electra-projected"])

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer as RawTokenizer
 
 from ditto_fast.artifact import TOKENIZER_FILE
-from ditto_fast.checks import positive_int
 from ditto_fast.errors import DataError, ExportDirectoryError
 
 _MASKS = ("[MASK]", "<mask>")
@@ -48,7 +47,7 @@ class Encodings:
             raise ExportDirectoryError(f"{path} is missing; export again, or copy the whole folder.")
         self._raw = RawTokenizer.from_file(str(path))
         self._raw.no_padding()
-        self._raw.enable_truncation(positive_int("max_seq_length", max_seq_length))
+        self._raw.enable_truncation(max_seq_length)
 
     def ids(self, text: str) -> NDArray[np.int64]:
         """Token ids (T,), special tokens included."""

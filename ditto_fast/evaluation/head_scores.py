@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ditto_fast.errors import EmbeddingError
 from ditto_fast.evaluation.protocol import spearman
 from ditto_fast.evaluation.states import States, StateSource
 from ditto_fast.evaluation.tasks import Subset
@@ -57,13 +58,24 @@ def _pair_cosines(states: States) -> dict[str, FloatArray]:
 
 
 def pair_cosines(source: StateSource, subset: Subset, progress: bool = False) -> dict[str, FloatArray]:
-    """Cosines (L N + 1, n) of the n pairs by pooling: a row a head, the plain average last."""
+    """Cosines (L N + 1, n) of the n pairs by pooling: a row a head, the plain average last.
+
+    Raises:
+        EmbeddingError: One is not finite; the message names the pair.
+    """
     count = source.sizes.num_layers * source.sizes.num_heads + 1
     result = {variant: np.zeros((count, len(subset)), np.float32) for variant in VARIANTS}
     groups = list(zip(subset.first, subset.second, strict=True))
     for positions, cosines in source.map(groups, _pair_cosines, "heads" if progress else ""):
         for variant, rows in cosines.items():
             result[variant][:, positions] = rows.T
+    for variant, table in result.items():
+        wrong = np.flatnonzero(~np.isfinite(table).all(axis=0))
+        if len(wrong):
+            raise EmbeddingError(
+                f"{subset.name}: {len(wrong)} of {len(subset)} pairs have {variant} embeddings that are not finite, "
+                f"the first in row {wrong[0]} ({subset.first[wrong[0]][:60]!r})."
+            )
     return result
 
 

@@ -139,7 +139,7 @@ def average(correlations: Sequence[float]) -> float:
     """The row's average: the plain mean of the rounded scores, rounded.
 
     Example:
-        >>> average([0.71664, 0.70686])
-        71.18
+        >>> average([0.12344, 0.12344, 0.12348])
+        12.34
     """
     return float(f"{np.mean([printed(correlation) for correlation in correlations]):.2f}")

@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from ditto_fast.artifact import MANIFEST_FILE
 from ditto_fast.batches import pad, plan_batches
+from ditto_fast.checks import positive_int
 from ditto_fast.cpus import available_cpus
 from ditto_fast.errors import ExportDirectoryError
 from ditto_fast.evaluation.encodings import Encodings
@@ -49,6 +50,16 @@ class Sizes:
     hidden_size: int
     pad_token_id: int
     max_positions: int
+
+    def limit(self, max_seq_length: int | None) -> int:
+        """Tokens that texts are cut to: what was asked for, else all that the position table allows.
+
+        Raises:
+            OptionError: It allows less than what was asked for.
+        """
+        if max_seq_length is None:
+            return self.max_positions
+        return positive_int("max_seq_length", max_seq_length, self.max_positions, "the model's position table")
 
     def write(self, directory: Path) -> None:
         """Writes it as JSON."""
@@ -186,7 +197,7 @@ def open_export(directory: Path, max_seq_length: int | None = None) -> StateSour
         manifest.pad_token_id,
         manifest.max_positions,
     )
-    encodings = Encodings(selection.directory, max_seq_length or sizes.max_positions)
+    encodings = Encodings(selection.directory, sizes.limit(max_seq_length))
     session = open_session(selection.path, "cpu", num_threads=1)
     return StateSource(selection.directory, session, sizes, encodings, Head.parse(manifest.head))
 
@@ -203,7 +214,7 @@ def open_states(directory: Path, head: Head | None = None, max_seq_length: int |
         directory,
         open_session(directory / STATES_GRAPH, "cpu", num_threads=1),
         sizes,
-        Encodings(directory, max_seq_length or sizes.max_positions),
+        Encodings(directory, sizes.limit(max_seq_length)),
         head,
         arrays,
         pooler,
