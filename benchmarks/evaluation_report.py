@@ -89,15 +89,16 @@ def readme() -> str:
     unstable = sum(len(heads) > 1 for heads in stable.values())
     agreements = [pick["agreement"] for pick in picks]
     works = min(agreements) > 0 and over_plain > 0
+    claim = "Heads without labels" if works else "Heads without labels do not work here"
     return (
         f"On {record['model']}: {found['verdict']}\n\n"
-        f"{'Heads without labels' if works else 'Heads without labels do not work here'} (`--unlabeled`): of "
-        f"{len(picks)} picks by {len(stable)} criteria on {len(results)} sets of sentences, {over_plain} beat the "
-        f"plain average over the seven STS sets and {over_random} the mean of all heads; {unstable} of the "
-        f"{len(stable)} criteria pick another head when the sentences change; over all heads they correlate with the "
-        f"scores at {min(agreements):+.2f} to {max(agreements):+.2f}. The worst pick ({worst['criterion']}, {worst['head']}) "
-        f"loses {worst['regret']:.2f} points against the best head. This is one model, which the plain average serves "
-        f"best: choose with labels where there are any."
+        f"{claim} (`--unlabeled`): of {len(picks)} picks by {len(stable)} criteria on {len(results)} sets of "
+        f"sentences, {over_plain} beat the plain average over the seven STS sets and {over_random} the mean of all "
+        "heads. "
+        f"{unstable} of the {len(stable)} criteria pick another head when the sentences change. Over all heads the "
+        f"criteria correlate with the scores at {min(agreements):+.2f} to {max(agreements):+.2f}. The worst pick "
+        f"({worst['criterion']}, {worst['head']}) loses {worst['regret']:.2f} points against the best head. This is "
+        "one model, which the plain average serves best: choose with labels where there are any."
     )
 
 
