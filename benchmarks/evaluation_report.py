@@ -43,7 +43,8 @@ def search() -> str:
     """What `ditto-heads` said, and what it cost."""
     found, cost = _read("dev.json"), _read("heads.jsonl")
     eager = min(cost["eager_seconds_a_head"])
-    memory = ", ".join(f"{name} {megabytes} MB" for name, megabytes in cost["peak_mb"].items())
+    peak = cost["peak_mb"]
+    memory = f"one pass {peak['one pass']} MB, eager {peak['eager']} MB, of which imports are {peak['nothing']} MB"
     return (
         f"> {found['verdict']}\n\n"
         f"One pass over {cost['pairs']} pairs scores {cost['heads']} heads with three poolings in "
