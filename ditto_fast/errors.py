@@ -71,3 +71,11 @@ class NonFiniteError(DittoError, ArithmeticError):
 
 class ProviderError(DittoError, RuntimeError):
     """An ONNX Runtime execution provider that was asked for and cannot run."""
+
+
+class DataError(DittoError, ValueError):
+    """Evaluation data that is missing, malformed or cannot be scored."""
+
+
+class EmbeddingError(DittoError, ValueError):
+    """Embeddings that are not finite."""

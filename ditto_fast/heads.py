@@ -58,11 +58,17 @@ class Head:
 
 @dataclass(frozen=True)
 class PaperModel:
-    """A checkpoint of the paper: its short name, hub id and the head chosen for it on STS-B dev."""
+    """A checkpoint of the paper's tables.
+
+    Args:
+        name: Short name.
+        model_id: Hub id.
+        head: The head that the authors chose for it on STS-B dev; None for a baseline, which has none.
+    """
 
     name: str
     model_id: str
-    head: Head
+    head: Head | None = None
 
 
 PAPER_MODELS: dict[str, PaperModel] = {
@@ -72,6 +78,11 @@ PAPER_MODELS: dict[str, PaperModel] = {
         PaperModel("roberta-base", "roberta-base", Head(1, 5)),
         PaperModel("electra-base", "google/electra-base-discriminator", Head(1, 11)),
         PaperModel("sbert-base", "sentence-transformers/bert-base-nli-stsb-mean-tokens", Head(3, 7)),
+        PaperModel("sbert-nli-base", "sentence-transformers/bert-base-nli-mean-tokens"),
+        PaperModel("simcse-unsup-bert-base", "princeton-nlp/unsup-simcse-bert-base-uncased"),
+        PaperModel("simcse-sup-bert-base", "princeton-nlp/sup-simcse-bert-base-uncased"),
+        PaperModel("simcse-unsup-roberta-base", "princeton-nlp/unsup-simcse-roberta-base"),
+        PaperModel("simcse-sup-roberta-base", "princeton-nlp/sup-simcse-roberta-base"),
     )
 }
 
@@ -95,9 +106,10 @@ def resolve_head(model: str, head: str | Head | None) -> Head:
     if head is not None:
         return Head.parse(head)
     for paper_model in PAPER_MODELS.values():
-        if model in (paper_model.name, paper_model.model_id):
+        if model in (paper_model.name, paper_model.model_id) and paper_model.head is not None:
             return paper_model.head
+    known = ", ".join(name for name, paper_model in PAPER_MODELS.items() if paper_model.head is not None)
     raise HeadError(
-        f"No head given for {model!r}, and the paper names one only for {', '.join(PAPER_MODELS)}. "
-        "Pass --head L-H (head='L-H'), chosen on a development set of yours."
+        f"No head given for {model!r}, and the paper names one only for {known}. "
+        "Pass --head L-H (head='L-H'), which ditto-heads finds on a development set of yours."
     )

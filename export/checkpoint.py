@@ -35,6 +35,7 @@ class Checkpoint:
         traced_model: The same with the attention that is traced.
         tokenizer: Its fast tokenizer.
         architecture: Its adapter.
+        has_pooler: Whether the checkpoint brings the pooler's weights; without them they would be random.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Checkpoint:
     traced_model: Any
     tokenizer: Any
     architecture: Architecture
+    has_pooler: bool
 
 
 def load_checkpoint(model: str, hub: HubOptions = DEFAULT_HUB) -> Checkpoint:
@@ -72,9 +74,10 @@ def load_checkpoint(model: str, hub: HubOptions = DEFAULT_HUB) -> Checkpoint:
         architecture = find_architecture(config)
         tokenizer = transformers.AutoTokenizer.from_pretrained(location.folder, use_fast=True, **options)
         options["use_safetensors"] = None if hub.allow_pickle else True
-        encoder = traced = _load_encoder(location.folder, "eager", options)
+        encoder, has_pooler = _load_encoder(location.folder, "eager", options)
+        traced = encoder
         if architecture.traced_attention != "eager":
-            traced = _load_encoder(location.folder, architecture.traced_attention, options)
+            traced, _ = _load_encoder(location.folder, architecture.traced_attention, options)
     except (UnsupportedModelError, UntrustedCodeError):
         raise
     except (OSError, ValueError, KeyError) as error:
@@ -93,6 +96,7 @@ def load_checkpoint(model: str, hub: HubOptions = DEFAULT_HUB) -> Checkpoint:
         traced_model=traced.eval(),
         tokenizer=tokenizer,
         architecture=architecture,
+        has_pooler=has_pooler,
     )
 
 
@@ -107,8 +111,8 @@ def _check_code(name: str, config: dict[str, Any], trusted: bool) -> None:
         )
 
 
-def _load_encoder(source: Path, attention: str, options: dict[str, Any]) -> Any:
-    """The bare encoder, with every weight from the checkpoint."""
+def _load_encoder(source: Path, attention: str, options: dict[str, Any]) -> tuple[Any, bool]:
+    """The bare encoder, with every weight from the checkpoint, and whether its pooler's weights are among them."""
     options = {**options, "attn_implementation": attention, "dtype": torch.float32, "output_loading_info": True}
     encoder, loading = transformers.AutoModel.from_pretrained(source, **options)
     if prefix := _foreign_prefix(loading):
@@ -120,7 +124,8 @@ def _load_encoder(source: Path, attention: str, options: dict[str, Any]) -> Any:
             f"{source} lacks {len(missing)} weights of a {encoder.config.model_type} encoder, such as {missing[0]}; "
             "they would be random. Check that the weights and config.json belong together."
         )
-    return encoder
+    pooler_is_random = any(name.startswith("pooler.") for name in loading["missing_keys"])
+    return encoder, getattr(encoder, "pooler", None) is not None and not pooler_is_random
 
 
 def _missing(loading: dict[str, list[str]]) -> list[str]:

@@ -137,12 +137,14 @@ def _list(as_json: bool) -> None:
     except ImportError as error:
         raise _missing(error) from error
     if as_json:
-        models = {name: {"model": m.model_id, "head": str(m.head)} for name, m in PAPER_MODELS.items()}
+        models = {
+            name: {"model": m.model_id, "head": str(m.head) if m.head else None} for name, m in PAPER_MODELS.items()
+        }
         typer.echo(json.dumps({"models": models, "architectures": SUPPORTED_MODEL_TYPES}, indent=2))
         return
     table = Table("short name", "checkpoint", "head")
     for name, paper_model in PAPER_MODELS.items():
-        table.add_row(name, paper_model.model_id, str(paper_model.head))
+        table.add_row(name, paper_model.model_id, str(paper_model.head or "none"))
     stdout.print(table)
     stdout.print(f"architectures: {', '.join(SUPPORTED_MODEL_TYPES)}", highlight=False)
 

@@ -81,7 +81,7 @@ class CapturedDiagonal(HeadDiagonal):
 
     def forward(self, recorded: dict[str, Any], mask: Tensor) -> Tensor:
         """Takes the tensors of the taps and the attention mask (B, T)."""
-        own = matrix_diagonal(recorded["probabilities"][:, self.head_index]).float()
+        own = matrix_diagonals(recorded["probabilities"][:, self.head_index]).float()
         return torch.where(mask > 0, own, torch.zeros_like(own))
 
 
@@ -93,9 +93,9 @@ def head_diagonal(architecture: Architecture, model: nn.Module, head: Head) -> H
     return CapturedDiagonal(architecture.attention(model, head.layer), head.number)
 
 
-def matrix_diagonal(matrix: Tensor) -> Tensor:
-    """Diagonal (B, T) of matrices (B, T, T): one strided slice, where ONNX has no operator for `diagonal`."""
-    return matrix.flatten(1)[:, :: matrix.shape[-1] + 1]
+def matrix_diagonals(matrices: Tensor) -> Tensor:
+    """Diagonals (..., T) of matrices (..., T, T): one strided slice, where ONNX has no operator for `diagonal`."""
+    return matrices.flatten(-2)[..., :: matrices.shape[-1] + 1]
 
 
 def attention_diagonal(query: Tensor, key: Tensor, mask: Tensor, score_bias: Tensor | None = None) -> Tensor:
@@ -118,6 +118,6 @@ def attention_diagonal(query: Tensor, key: Tensor, mask: Tensor, score_bias: Ten
     own = (query.float() * key.float()).sum(dim=-1, keepdim=True)
     if score_bias is not None:
         scores = scores + score_bias.float()
-        own = own + matrix_diagonal(score_bias.float()).unsqueeze(-1)
+        own = own + matrix_diagonals(score_bias.float()).unsqueeze(-1)
     total = torch.exp((scores - own).masked_fill(~real[:, None, :], -torch.inf)).sum(dim=-1)
     return torch.where(real, 1.0 / total, torch.zeros_like(total))

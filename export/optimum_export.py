@@ -7,19 +7,27 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from optimum.exporters.onnx import export as optimum_export
 from optimum.exporters.onnx.config import TextEncoderOnnxConfig
 from optimum.utils import NormalizedTextConfig
 from torch.jit._trace import TracerWarning
 
-from ditto_fast.export.graph import DittoGraph
-
 _OUTPUT_AXES = {
     "sentence_embedding": {0: "batch"},
 }
 _TOKEN_AXES = {0: "batch", 1: "sequence"}
+
+
+class TracedGraph(Protocol):
+    """A torch module that can be written: it knows the checkpoint's config and names its outputs."""
+
+    config: Any
+    output_names: tuple[str, ...]
+
+    def eval(self) -> Any:
+        """Puts the module into evaluation mode and returns it."""
 
 
 class DittoOnnxConfig(TextEncoderOnnxConfig):  # type: ignore[misc]  # Optimum ships no types
@@ -58,7 +66,7 @@ def _quiet() -> Iterator[None]:
         logging.disable(previous)
 
 
-def write_onnx(graph: DittoGraph, input_names: tuple[str, ...], path: Path, opset: int) -> None:
+def write_onnx(graph: TracedGraph, input_names: tuple[str, ...], path: Path, opset: int) -> None:
     """Traces `graph` and writes it.
 
     Args:

@@ -9,7 +9,8 @@ from ditto_fast.heads import PAPER_MODELS, Head, resolve_head
 def test_the_paper_heads_are_those_of_the_authors_script():
     # science.md: 0-based (layer, head) of run_eval_ditto.sh
     zero_based = {"bert-base": (0, 9), "roberta-base": (0, 4), "electra-base": (0, 10), "sbert-base": (2, 6)}
-    assert {name: (m.head.layer - 1, m.head.number - 1) for name, m in PAPER_MODELS.items()} == zero_based
+    heads = {name: model.head for name, model in PAPER_MODELS.items() if model.head is not None}
+    assert {name: (head.layer - 1, head.number - 1) for name, head in heads.items()} == zero_based
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,5 @@ def test_a_head_may_be_left_out_only_for_the_paper_models():
     assert resolve_head("bert-base", "2-2") == Head(2, 2)
     with pytest.raises(HeadError, match="--head"):
         resolve_head("some/other", None)
+    with pytest.raises(HeadError, match="only for bert-base, roberta-base, electra-base, sbert-base"):
+        resolve_head("simcse-sup-bert-base", None)

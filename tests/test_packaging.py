@@ -55,6 +55,13 @@ def test_a_fresh_wheel_holds_the_packages_and_nothing_on_top(tmp_path: Path):
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"ditto_fast"}
 
 
+def test_encoding_needs_no_science_packages():
+    """scipy and matplotlib belong to the eval extra: the encoder does without."""
+    code = "import sys, ditto_fast; print({'scipy', 'matplotlib', 'ditto_fast.evaluation'} & set(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.stdout.strip() == "set()", result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("name", ["kernels", "export"])
 def test_no_top_level_name_is_taken(name: str):
     spec = find_spec(name)
@@ -68,7 +75,11 @@ def test_the_folders_refuse_their_bare_name(name: str):
 
 
 def test_the_core_never_reaches_up():
-    """Arrows point down: the core imports neither export nor kernels nor what only they need."""
+    """Arrows point down: the core imports neither export nor kernels nor what only they need.
+
+    evaluation/with_torch is left out: it is the one folder of the core for what needs torch (a checkpoint's states
+    graph, BERT-flow), and is imported by the functions that need it.
+    """
     heavy = (
         "torch",
         "transformers",
@@ -83,7 +94,7 @@ def test_the_core_never_reaches_up():
         f"ditto_fast.{path.relative_to(ROOT / 'ditto_fast').with_suffix('').as_posix().replace('/', '.')}"
         for path in (ROOT / "ditto_fast").rglob("*.py")
         if path.name != "__init__.py"
-        and path.parent.name != "integrations"  # an adapter's library imports what it likes
+        and path.parent.name not in ("integrations", "with_torch")  # an adapter's library imports what it likes
     )
     banned = set(heavy)
     code = f"import importlib, sys; [importlib.import_module(n) for n in {core}]; print({banned} & set(sys.modules))"
