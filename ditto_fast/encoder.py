@@ -264,7 +264,8 @@ class FastEncoder:
     def _embed_all(self, texts: list[str], rule: BatchRule, deduplicate: bool, show_progress: bool) -> FloatArray:
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))} if deduplicate else {}
         distinct = list(numbers) if deduplicate else texts
-        with tqdm(total=len(distinct), disable=not show_progress, unit="sentence") as progress:
+        # nothing is said of disable= where a bar is wanted: TQDM_DISABLE=1 decides then
+        with tqdm(total=len(distinct), unit="sentence") if show_progress else tqdm(disable=True) as progress:
             if self._num_workers and len(distinct) > 1:
                 embeddings = self._workers().run(distinct, rule, self.manifest.hidden_size, progress.update)
             else:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -180,13 +181,20 @@ def test_neither_torch_nor_transformers_is_imported(minilm_export: Path):
     assert result.returncode == 0, result.stderr
 
 
-def test_progress_is_off_unless_asked_for_and_goes_to_stderr(encoder: FastEncoder, capsys, monkeypatch):
+def test_progress_is_off_unless_asked_for_and_goes_to_stderr(encoder: FastEncoder, capsys):
     encoder.encode(TEXTS)
     assert capsys.readouterr() == ("", "")
     encoder.encode(TEXTS, show_progress_bar=True)
     out, err = capsys.readouterr()
     assert out == ""
     assert "sentence" in err
+
+
+def test_tqdm_disable_is_honoured(tiny_export: Path):
+    code = f"from ditto_fast import FastEncoder; FastEncoder({str(tiny_export)!r}).encode(['a', 'b'], show_progress_bar=True)"
+    environment = {**os.environ, "TQDM_DISABLE": "1"}
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_padding_stored_in_the_checkpoint_is_not_applied(encoder: FastEncoder, minilm: Path):
