@@ -191,7 +191,8 @@ def test_progress_is_off_unless_asked_for_and_goes_to_stderr(encoder: FastEncode
 
 
 def test_tqdm_disable_is_honoured(tiny_export: Path):
-    code = f"from ditto_fast import FastEncoder; FastEncoder({str(tiny_export)!r}).encode(['a', 'b'], show_progress_bar=True)"
+    encode = f"FastEncoder({str(tiny_export)!r}).encode(['a', 'b'], show_progress_bar=True)"
+    code = f"from ditto_fast import FastEncoder; {encode}"
     environment = {**os.environ, "TQDM_DISABLE": "1"}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
