@@ -18,10 +18,11 @@ from ditto_fast.backends import open_runner, select_backend
 from ditto_fast.batches import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, BatchRule, pad
 from ditto_fast.checks import one_of, positive_int
 from ditto_fast.cpus import available_cpus
-from ditto_fast.errors import EncoderClosedError, ExportDirectoryError, NonFiniteError
+from ditto_fast.errors import EncoderClosedError, ExportDirectoryError
 from ditto_fast.pooling import DEFAULT_POOLING, normalize
 from ditto_fast.providers import CPU, Providers
 from ditto_fast.quantization import EMBEDDING_PRECISIONS, quantize_embeddings
+from ditto_fast.results import check_finite, convert
 from ditto_fast.runner import GraphRunner
 from ditto_fast.scheduler import Scheduler
 from ditto_fast.selection import select
@@ -33,7 +34,6 @@ from ditto_fast.workers import WorkerPool
 
 if TYPE_CHECKING:
     import onnxruntime
-    import torch
 
 FloatArray = NDArray[np.float32]
 
@@ -259,7 +259,7 @@ class FastEncoder:
         if normalize_embeddings or self.manifest.normalize:
             embeddings = normalize(embeddings)
         result = quantize_embeddings(embeddings, precision) if precision != "float32" else embeddings
-        return self._converted(result[0] if single else result, convert_to_numpy, convert_to_tensor)
+        return convert(result[0] if single else result, convert_to_numpy, convert_to_tensor)
 
     def _embed_all(self, texts: list[str], rule: BatchRule, deduplicate: bool, show_progress: bool) -> FloatArray:
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))} if deduplicate else {}
@@ -272,35 +272,13 @@ class FastEncoder:
                 embeddings = self.embed_texts(distinct, rule, progress.update)
         if len(distinct) < len(texts):
             embeddings = embeddings[[numbers[text] for text in texts]]
-        return self._finite(embeddings)
+        return check_finite(embeddings, self._nonfinite)
 
     def embed_texts(self, texts: list[str], rule: BatchRule, done: Callable[[int], object]) -> FloatArray:
         """Embeds checked texts in this process: (n, H), neither normalised nor checked for NaN."""
         runner = self._open_runner()
         scheduler = Scheduler(self._tokenizer, runner.embed, self.manifest.hidden_size, self._num_threads)
         return scheduler.run(texts, rule, done)
-
-    def _finite(self, embeddings: FloatArray) -> FloatArray:
-        bad = ~np.isfinite(embeddings).all(axis=1)
-        if bad.any():
-            rows = np.flatnonzero(bad).tolist()
-            if self._nonfinite == "raise":
-                raise NonFiniteError(
-                    f"{len(rows)} of {len(embeddings)} embeddings are not finite: rows {rows[:10]}"
-                    f"{' ...' if len(rows) > 10 else ''}. In fp16 the model may overflow: use an fp32 or int8 graph; "
-                    "nonfinite='zero' returns zeros for such rows.",
-                    rows,
-                )
-            embeddings[bad] = 0
-        return embeddings
-
-    @staticmethod
-    def _converted(result: NDArray[Any], to_numpy: bool, to_tensor: bool) -> NDArray[Any] | torch.Tensor | list[Any]:
-        if to_tensor:
-            import torch
-
-            return torch.from_numpy(np.ascontiguousarray(result))
-        return result if to_numpy else list(result)
 
     def encode_query(self, sentences: Sentences, prompt: str | None = None, **options: Any) -> Any:
         """Embeds queries: `encode` with the "query" prompt, or another, before each text.
