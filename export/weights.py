@@ -21,6 +21,8 @@ def save_graphs(graphs: Mapping[Path, onnx.ModelProto], weights: Path) -> None:
         graphs: Each .onnx file to write, all in one folder, and its graph; the graphs are changed.
         weights: The file for shared weights, in the same folder.
     """
+    for model in graphs.values():
+        _merge_equal(model.graph)
     if len(graphs) == 1:
         for path, model in graphs.items():
             onnx.save(model, path)
@@ -32,6 +34,27 @@ def save_graphs(graphs: Mapping[Path, onnx.ModelProto], weights: Path) -> None:
                 if len(tensor.raw_data) >= _SMALLEST_SHARED:
                     _move(tensor, file, weights.name, offsets)
             path.write_bytes(model.SerializeToString())
+
+
+def _merge_equal(graph: onnx.GraphProto) -> None:
+    """Keeps one of equal weights, in place: fusion writes what layers share once for each of them."""
+    kept: dict[tuple[bytes, ...], str] = {}
+    names: dict[str, str] = {}
+    for tensor in graph.initializer:
+        key = (hashlib.sha256(tensor.raw_data).digest(), str(tensor.data_type).encode(), str(tensor.dims).encode())
+        if len(tensor.raw_data) >= _SMALLEST_SHARED:
+            names[tensor.name] = kept.setdefault(key, tensor.name)
+    if all(name == first for name, first in names.items()):
+        return
+    tensors = [tensor for tensor in graph.initializer if names.get(tensor.name, tensor.name) == tensor.name]
+    copies = [onnx.TensorProto.FromString(tensor.SerializeToString()) for tensor in tensors]
+    del graph.initializer[:]
+    graph.initializer.extend(copies)
+    for node in graph.node:
+        branches = [attribute.g.node for attribute in node.attribute if attribute.HasField("g")]
+        for reader in (node, *(inner for branch in branches for inner in branch)):
+            for position, name in enumerate(reader.input):
+                reader.input[position] = names.get(name, name)
 
 
 def _move(tensor: onnx.TensorProto, file: BinaryIO, location: str, offsets: dict[str, int]) -> None:
