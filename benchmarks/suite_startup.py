@@ -1,0 +1,24 @@
+"""Suite startup: the import, and a cold process to its first vector."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from job import Job, Row
+from measure import fresh_process_seconds
+
+_IMPORTS = {"fp32": "import ditto_fast", "st": "import sentence_transformers"}
+_COLD = {
+    "fp32": "from ditto_fast import FastEncoder; FastEncoder({export!r}).encode('One sentence.')",
+    "st": "from sentence_transformers import SentenceTransformer; "
+    "SentenceTransformer({checkpoint!r}, device='cpu').encode('One sentence.')",
+}
+
+
+def suite(job: Job) -> Iterator[Row]:
+    """Ours and sentence-transformers: seconds that an interpreter alone would not need, and of whole processes."""
+    paths = {"export": str(job.setting.export), "checkpoint": str(job.setting.checkpoint)}
+    cold = {key: code.format(**paths) for key, code in _COLD.items()}
+    for case, statements in (("import", _IMPORTS), ("cold", cold)):
+        for key, seconds in fresh_process_seconds(statements, job.rounds, inside=case == "import").items():
+            yield {"case": case, "contender": key, "seconds": seconds}
