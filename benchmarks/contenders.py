@@ -36,7 +36,14 @@ class Contender:
 
     def missing(self) -> list[str]:
         """The modules of `needs` that are not installed."""
-        return [name for name in self.needs if find_spec(name) is None]
+        return [name for name in self.needs if not _installed(name)]
+
+
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even its parent
+        return False
 
 
 _MEAN = "mean pooling: other pooling, same encoder work"

@@ -8,8 +8,9 @@ from gemm_floor import FLOOR
 _OTHERS = {
     FLOOR: "floor: the matrix products alone",
     "fp32-batch": "ditto_fast, one batch",
-    "fp32-arena": "ditto_fast, arena on",
     "int8-arena": "ditto_fast, int8, arena on",
+    "fp16": "ditto_fast, fp16",
+    "torch-fp16": "torch, SDPA, fp16",
 }
 
 

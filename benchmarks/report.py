@@ -10,7 +10,7 @@ from records import Records
 
 ROOT = Path(__file__).resolve().parents[1]
 START, END = "<!-- benchmark: python benchmarks/run.py --report -->", "<!-- end of benchmark -->"
-README, DOCUMENT, PLOTS = ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
+README, DOCUMENT, FOLDER = ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
 
 
 def committed() -> Records:
@@ -29,4 +29,4 @@ def write_report() -> None:
     records = committed()
     README.write_text(updated(README.read_text(encoding="utf-8"), summary(records)), encoding="utf-8")
     DOCUMENT.write_text(document(records), encoding="utf-8")
-    write_plots(records, PLOTS)
+    write_plots(records, FOLDER)

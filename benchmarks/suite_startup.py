@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from contenders import chosen
 from job import Job, Row
 from measure import fresh_process_seconds
 
@@ -18,7 +19,8 @@ _COLD = {
 def suite(job: Job) -> Iterator[Row]:
     """Ours and sentence-transformers: seconds that an interpreter alone would not need, and of whole processes."""
     paths = {"export": str(job.setting.export), "checkpoint": str(job.setting.checkpoint)}
-    cold = {key: code.format(**paths) for key, code in _COLD.items()}
-    for case, statements in (("import", _IMPORTS), ("cold", cold)):
+    keys = [contender.key for contender in chosen(job.peers, tuple(_COLD)) if not contender.missing()]
+    for case, codes in (("import", _IMPORTS), ("cold", _COLD)):
+        statements = {key: codes[key].format(**paths) for key in keys}
         for key, seconds in fresh_process_seconds(statements, job.rounds, inside=case == "import").items():
             yield {"case": case, "contender": key, "seconds": seconds}

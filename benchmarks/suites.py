@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import suite_budget
 import suite_cpu
+import suite_gpu
+import suite_kernels
 import suite_latency
 import suite_length
 import suite_memory
@@ -21,5 +23,7 @@ SUITES: dict[str, Suite] = {
     "scale": suite_scale.suite,
     "precision": suite_precision.suite,
     "budget": suite_budget.suite,
+    "kernels": suite_kernels.suite,
+    "gpu": suite_gpu.suite,
 }
 DEFAULT = "cpu"
