@@ -14,7 +14,7 @@ from gemm_floor import FLOOR
 from job import Row
 from measure import median, percentile
 from names import name_of
-from plots import PLOTS
+from plots import drawn
 from records import MINILM, Records, spread
 from targets import TARGETS
 
@@ -217,6 +217,6 @@ def document(records: Records) -> str:
             parts += [f"## {title}\n", body(records), "", f"{_machine(rows[0])}\n"]
     if records.row("memory", suite_memory.STEADY, "int8"):
         parts += ["## Steady memory\n", _steady(records), ""]
-    parts += ["## Plots\n", *(f"![{title}](benchmarks/{file})\n" for file, title in PLOTS.items())]
+    parts += ["## Plots\n", *(f"![{title}](benchmarks/{file})\n" for file, title in drawn(records).items())]
     parts += ["## Not measured\n", _not_measured(records), ""]
     return "\n".join(parts)

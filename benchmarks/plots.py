@@ -63,13 +63,18 @@ def values(records: Records, file: str) -> dict[str, float] | Lines:
     return bars(records, file) if file in ("throughput.svg", "floor.svg") else lines(records, file)
 
 
+def drawn(records: Records) -> dict[str, str]:
+    """The plots that there are records for, and their titles."""
+    return {file: title for file, title in PLOTS.items() if values(records, file)}
+
+
 def digest(records: Records, file: str) -> str:
     """A short hash of what a plot shows."""
     return hashlib.sha256(json.dumps(values(records, file), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def write_plots(records: Records, folder: Path) -> None:
-    """Writes every plot of `PLOTS`."""
+    """Writes the plots that there are records for."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -77,17 +82,14 @@ def write_plots(records: Records, folder: Path) -> None:
 
     pyplot.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "ditto_fast", "font.size": 9})
     folder.mkdir(parents=True, exist_ok=True)
-    for file, title in PLOTS.items():
+    for file, title in drawn(records).items():
         figure, axes = pyplot.subplots(figsize=(7, 3.6), layout="constrained")
-        shown = values(records, file)
         axes.set_title(title)
         if file in ("throughput.svg", "floor.svg"):
             _draw_bars(axes, bars(records, file), "{:.0f}" if file == "throughput.svg" else "{:.0%}")
         else:
             _draw_lines(axes, lines(records, file), "sentences" if file == "scale.svg" else "tokens of a text")
-        if shown:
-            metadata = {"Date": None, "Description": digest(records, file)}
-            figure.savefig(folder / file, metadata=metadata)
+        figure.savefig(folder / file, metadata={"Date": None, "Description": digest(records, file)})
         pyplot.close(figure)
 
 
