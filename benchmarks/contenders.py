@@ -1,32 +1,15 @@
-"""The ways to the same vectors: each built once, each checked on the sentences that are timed."""
+"""The ways to the same vectors, in one list: how each is built, and by what other code it is checked."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from importlib.util import find_spec
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-
-from ditto_fast import FastEncoder, Head
-from ditto_fast.export.checkpoint import load_checkpoint
-from ditto_fast.export.reference import eager_outputs
-from ditto_fast.pooling import normalize
-
-Vectors = NDArray[np.float32]
-Encode = Callable[[list[str]], Vectors]
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What every contender gets: the same checkpoint, head and threads, and our export of it."""
-
-    checkpoint: Path
-    export: Path
-    head: Head
-    threads: int
+from job import Encode, Setting
+from peers_onnx import fastembed, openvino, openvino_backend
+from peers_ours import int8, ours, ours_mean
+from peers_torch import eager, eager_sorted, sdpa, sentence_transformers, sentence_transformers_onnx
 
 
 @dataclass(frozen=True)
@@ -34,61 +17,91 @@ class Contender:
     """One way.
 
     Args:
+        key: For the command line.
         name: As printed.
         how: Its batching and settings, in words.
         build: Makes the function that is timed, text in, vectors out.
         expected: Makes the function whose vectors it must give, by independent code.
+        precision: Which row of the tables of tolerances holds for it.
+        needs: Modules that must be installed.
     """
 
+    key: str
     name: str
     how: str
     build: Callable[[Setting], Encode]
     expected: Callable[[Setting], Encode]
+    precision: str = "fp32"
+    needs: tuple[str, ...] = ()
+
+    def missing(self) -> list[str]:
+        """The modules of `needs` that are not installed."""
+        return [name for name in self.needs if not _installed(name)]
 
 
-def eager(setting: Setting) -> Encode:
-    """The authors' way: every layer's attentions materialised, batches of 128 in input order."""
-    torch.set_num_threads(setting.threads)
-    checkpoint = load_checkpoint(str(setting.checkpoint))
-
-    def encode(sentences: list[str]) -> Vectors:
-        rows = []
-        for start in range(0, len(sentences), 128):
-            batch = checkpoint.tokenizer(sentences[start : start + 128], padding=True, return_tensors="np")
-            rows.append(eager_outputs(checkpoint.model, batch, setting.head)["sentence_embedding"])
-        return np.concatenate(rows)
-
-    return encode
+def _installed(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even its parent
+        return False
 
 
-def sentence_transformers(setting: Setting) -> Encode:
-    """sentence-transformers on torch, its defaults (batches of 32, sorted by length)."""
-    from sentence_transformers import SentenceTransformer
-
-    torch.set_num_threads(setting.threads)
-    model = SentenceTransformer(str(setting.checkpoint), device="cpu")
-    return lambda sentences: np.asarray(model.encode(sentences), dtype=np.float32)
-
-
-def ours(setting: Setting) -> Encode:
-    """FastEncoder with its defaults."""
-    return FastEncoder(setting.export, num_threads=setting.threads).encode
-
-
-def ours_mean(setting: Setting) -> Encode:
-    """Our tokens graph, mean-pooled and normalised: what sentence-transformers computes on this model."""
-    encoder = FastEncoder(setting.export, pooling="mean-last", num_threads=setting.threads)
-    return lambda sentences: normalize(encoder.encode(sentences))
-
-
+_MEAN = "mean pooling: other pooling, same encoder work"
+_EAGER = "torch, output_attentions, batches of 128, input order"
+_SDPA = "torch, SDPA, q and k of one layer tapped (DittoPooling), batches of 32, sorted"
 CONTENDERS = (
-    Contender("authors' eager path", "torch, output_attentions, batches of 128, input order", eager, ours),
+    Contender("eager", "authors' eager path", _EAGER, eager, ours),
+    Contender("eager-sorted", "authors' path, sorted", "the same on length-sorted batches of 32", eager_sorted, ours),
+    Contender("sdpa", "plain torch, SDPA", _SDPA, sdpa, eager),
     Contender(
+        "st",
         "sentence-transformers",
-        "torch, batches of 32, sorted; mean pooling: other pooling, same encoder work",
+        f"torch, batches of 32, sorted; {_MEAN}",
         sentence_transformers,
         ours_mean,
+        needs=("sentence_transformers",),
     ),
-    Contender("ditto_fast", "FastEncoder, its defaults", ours, eager),
+    Contender(
+        "st-onnx",
+        "sentence-transformers, ONNX",
+        f"its ONNX backend, batches of 32, sorted; {_MEAN}",
+        sentence_transformers_onnx,
+        ours_mean,
+        needs=("sentence_transformers", "optimum.onnxruntime"),
+    ),
+    Contender(
+        "st-openvino",
+        "sentence-transformers, OpenVINO",
+        f"its OpenVINO backend, batches of 32, sorted; {_MEAN}",
+        openvino_backend,
+        ours_mean,
+        needs=("sentence_transformers", "optimum.intel", "openvino"),
+    ),
+    Contender(
+        "openvino",
+        "OpenVINO, our graph",
+        "latency hint, fp32, sorted batches of 512 tokens",
+        openvino,
+        eager,
+        needs=("openvino",),
+    ),
+    Contender(
+        "fastembed",
+        "fastembed",
+        f"local model, batches of 256, input order; {_MEAN}",
+        fastembed,
+        ours_mean,
+        needs=("fastembed",),
+    ),
+    Contender("fp32", "ditto_fast", "FastEncoder, its defaults", ours, eager),
+    Contender("int8", "ditto_fast, int8", "FastEncoder, precision int8", int8, eager, precision="int8"),
 )
-BASELINE = CONTENDERS[0].name
+BY_KEY = {contender.key: contender for contender in CONTENDERS}
+BASELINE = "eager"
+OURS = ("fp32", "int8")
+
+
+def chosen(peers: tuple[str, ...] | None, among: tuple[str, ...] = tuple(BY_KEY)) -> list[Contender]:
+    """The contenders of `among` that meet: the baseline, ours, and of the peers those asked for."""
+    wanted = set(among if peers is None else (BASELINE, *OURS, *peers))
+    return [BY_KEY[key] for key in among if key in wanted]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from contenders import Setting, eager, ours
+from job import Setting
 from measure import interleaved, median
+from peers_ours import ours
+from peers_torch import eager
 from rich.box import SIMPLE
 from rich.table import Table
 from workspace import HEAD, exported, minilm

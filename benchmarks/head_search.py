@@ -1,6 +1,6 @@
 """One pass over all heads against one eager run a head, on the same sentences: time and peak memory.
 
-python benchmarks/head_search.py --out benchmarks/results/heads.jsonl
+python benchmarks/head_search.py --out benchmarks/results/evaluation/heads.jsonl
 """
 
 from __future__ import annotations

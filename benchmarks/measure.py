@@ -2,41 +2,82 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-_COLD = "from ditto_fast import FastEncoder; FastEncoder({path!r}).encode('One sentence.')"
-_IMPORT = "import time; t = time.perf_counter(); import ditto_fast; print(time.perf_counter() - t)"
+_PAUSE = 0.05  # seconds
+_INSIDE = "import time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
 
 
 def interleaved(functions: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each function in each round; A B C A B C, so that a noisy machine hits all alike."""
+    """Seconds of each function in each round; A B C A B C, so that a noisy machine hits all alike.
+
+    A pause before each lets the threads of the one before, which spin for a while, go to sleep.
+    """
     samples: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
         for name, function in functions.items():
+            time.sleep(_PAUSE)
             started = time.perf_counter()
             function()
             samples[name].append(time.perf_counter() - started)
     return samples
 
 
-def import_seconds(repeats: int) -> list[float]:
-    """Seconds that `import ditto_fast` takes in a fresh process."""
-    command = [sys.executable, "-c", _IMPORT]
-    return [float(subprocess.run(command, check=True, capture_output=True).stdout) for _ in range(repeats)]
+def fresh_process_seconds(statements: Mapping[str, str], rounds: int, inside: bool) -> dict[str, list[float]]:
+    """Seconds of Python statements, each time in a new process, interleaved.
+
+    Args:
+        statements: What to run, by name.
+        rounds: Processes of each.
+        inside: Time the statement alone; else the process from its start to its end.
+    """
+    codes = {name: _INSIDE.format(code) if inside else code for name, code in statements.items()}
+    commands = {name: [sys.executable, "-c", code] for name, code in codes.items()}
+    printed: dict[str, list[float]] = {name: [] for name in commands}
+
+    def process(name: str) -> Callable[[], None]:
+        def start() -> None:
+            out = subprocess.run(commands[name], check=True, capture_output=True, text=True).stdout
+            printed[name] += [float(out)] if inside else []
+
+        return start
+
+    samples = interleaved({name: process(name) for name in commands}, rounds)
+    return printed if inside else samples
 
 
-def cold_seconds(export: Path, repeats: int) -> list[float]:
-    """Seconds from the start of a process to the end of one that encodes one sentence."""
-    command = [sys.executable, "-c", _COLD.format(path=str(export))]
-    functions = {"cold": lambda: subprocess.run(command, check=True, capture_output=True)}
-    return interleaved(functions, repeats)["cold"]
+def in_process(script: Path, arguments: Sequence[str], timeout: float = 1800) -> dict[str, Any]:
+    """The JSON object that a script prints on its last line.
+
+    Raises:
+        RuntimeError: It failed; the message ends with what it wrote on stderr.
+    """
+    command = [sys.executable, str(script), *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    if result.returncode:
+        raise RuntimeError(f"{script.name} exited with {result.returncode}: {result.stderr.strip()[-400:]}")
+    return dict(json.loads(result.stdout.splitlines()[-1]))
 
 
-def median(samples: list[float]) -> float:
+def median(samples: Sequence[float]) -> float:
     """The middle sample."""
     return statistics.median(samples)
+
+
+def percentile(samples: Sequence[float], percent: float) -> float:
+    """The smallest sample that at least `percent` of 100 samples do not exceed."""
+    ordered = sorted(samples)
+    return ordered[max(0, -int(-len(ordered) * percent // 100) - 1)]
+
+
+def ratios(slow: Sequence[float], fast: Sequence[float]) -> tuple[float, float, float]:
+    """Median, least and largest of slow/fast, round by round: a noisy round hits both."""
+    each = sorted(a / b for a, b in zip(slow, fast, strict=True))
+    return median(each), each[0], each[-1]

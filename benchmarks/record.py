@@ -1,4 +1,4 @@
-"""One JSON line a contender and run: raw samples, and all that is needed to judge them later."""
+"""One JSON line a case and contender: raw samples, and all that is needed to judge them later."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime, timezone
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[1]
 _VERSIONED = (
     "ditto-fast",
+    "fastembed",
     "numpy",
     "onnxruntime",
+    "openvino",
     "sentence-transformers",
     "tokenizers",
     "torch",
@@ -36,14 +39,23 @@ def _cpu_model() -> str:
     return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
+def _versions() -> dict[str, str]:
+    installed = {}
+    for name in _VERSIONED:
+        with suppress(PackageNotFoundError):
+            installed[name] = version(name)
+    return installed
+
+
 def environment() -> dict[str, Any]:
-    """Machine, versions and commit."""
+    """Machine, its load, versions and commit."""
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "cpu": _cpu_model(),
         "cpus": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else 0.0,
         "python": platform.python_version(),
-        "versions": {name: version(name) for name in _VERSIONED},
+        "versions": _versions(),
         "commit": _git("rev-parse", "HEAD"),
         "dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
     }

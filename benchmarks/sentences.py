@@ -26,13 +26,31 @@ def senteval_folder(option: Path | None = None) -> Path | None:
 
 
 def load_sentences(count: int, senteval: Path | None) -> tuple[str, list[str]]:
-    """Returns where the sentences are from, in words, and `count` of them in their own order."""
+    """Returns where the sentences are from, in words, and `count` distinct ones in their own order.
+
+    Distinct, since FastEncoder computes each text once: a repeated one would flatter it.
+    """
     if senteval is not None:
         path = senteval / "downstream" / "STS" / "STSBenchmark" / "sts-test.csv"
         rows = [line.rstrip("\n").split("\t") for line in path.open(encoding="utf-8")]
-        sentences = [row[column] for row in rows for column in (5, 6)]
-        return "STS-B test, file order", sentences[:count]
+        sentences = list(dict.fromkeys(row[column] for row in rows for column in (5, 6)))
+        return "STS-B test, file order, distinct", sentences[:count]
+    return "synthetic, seed 0", synthetic_sentences(count)
+
+
+def synthetic_sentences(count: int, longest: int = 60, spread: float = 0.5) -> list[str]:
+    """Seeded sentences of about a dozen words, lengths like those of STS-B: a tail of long ones.
+
+    Args:
+        count: How many.
+        longest: Words of the longest.
+        spread: Of the logarithm of a length.
+    """
     rng = np.random.default_rng(0)
-    # lengths like those of STS-B: most about a dozen words, a tail of long ones
-    lengths = np.clip(rng.lognormal(2.3, 0.5, count).astype(int), 3, 60)
-    return "synthetic, seed 0", [" ".join(rng.choice(_WORDS, n)) for n in lengths]
+    lengths = np.clip(rng.lognormal(2.3, spread, count).astype(int), 3, longest)
+    return [" ".join(rng.choice(_WORDS, n)) for n in lengths]
+
+
+def text_of(words: int, seed: int) -> str:
+    """A seeded text of so many words, each at least one token."""
+    return " ".join(np.random.default_rng(seed).choice(_WORDS, words))

@@ -1,6 +1,6 @@
 """Heads chosen without labels, held against the labels of the seven STS sets, from three sets of plain sentences.
 
-python benchmarks/unlabeled.py --out benchmarks/results/unlabeled.json
+python benchmarks/unlabeled.py --out benchmarks/results/evaluation/unlabeled.json
 """
 
 from __future__ import annotations

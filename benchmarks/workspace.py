@@ -1,16 +1,21 @@
-"""The checkpoint and the export that the demo and the benchmark use."""
+"""The checkpoints and the exports that the demo and the benchmark use."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from ditto_fast.errors import MissingDependencyError
 from ditto_fast.export import export_model
+from ditto_fast.export.hub import DEFAULT_HUB
+from ditto_fast.export.locate import locate
 from ditto_fast.heads import Head
 
 HEAD = Head(1, 10)
 FOLDER = Path(__file__).resolve().parents[1] / ".demo"
+RANDOM_BASE = "random-bert-base"
 
 
 def minilm() -> Path:
@@ -31,8 +36,49 @@ def minilm() -> Path:
     return link
 
 
-def exported(checkpoint: Path, head: Head) -> Path:
+def random_base() -> Path:
+    """Folder of a BERT of the base size with seeded random weights: as fast as a trained one, and of no use."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder = FOLDER / RANDOM_BASE
+    if not (folder / "config.json").is_file():
+        shutil.copytree(minilm(), folder, ignore=shutil.ignore_patterns("*.safetensors", "config.json"))
+        torch.manual_seed(0)
+        model = BertModel(BertConfig())
+        pooling = folder / "1_Pooling" / "config.json"
+        pooling.write_text(
+            pooling.read_text(encoding="utf-8").replace("384", str(model.config.hidden_size)), encoding="utf-8"
+        )
+        model.save_pretrained(folder)
+    return folder
+
+
+def checkpoint_folder(model: str | None) -> Path:
+    """The folder of --model: all-MiniLM-L6-v2 by default, RANDOM_BASE, a folder or a hub id."""
+    if model is None:
+        return minilm()
+    if model == RANDOM_BASE:
+        return random_base()
+    if Path(model).is_dir():
+        return Path(model)
+    return locate(model, DEFAULT_HUB).folder
+
+
+def exported(checkpoint: Path, head: Head, optimize: str = "full", precision: Sequence[str] = ("fp32",)) -> Path:
     """Exports the checkpoint with both graphs, anew each time: a benchmark measures today's export."""
-    directory = FOLDER / f"{checkpoint.name}-{head}"
-    export_model(checkpoint, head, directory, outputs=("tokens", "embedding"), force=True)
+    directory = FOLDER / f"{checkpoint.name}-{head}-{optimize}"
+    outputs = ("tokens", "embedding")
+    export_model(checkpoint, head, directory, outputs=outputs, precision=precision, optimize=optimize, force=True)
     return directory
+
+
+def plain_onnx(checkpoint: Path) -> Path:
+    """A sentence-transformers folder with Optimum's own export of the checkpoint in onnx/model.onnx."""
+    from optimum.exporters.onnx import main_export
+
+    folder = FOLDER / f"{checkpoint.name}-optimum"
+    if not (folder / "onnx" / "model.onnx").is_file():
+        shutil.copytree(checkpoint, folder, dirs_exist_ok=True)
+        main_export(str(checkpoint), folder / "onnx", task="feature-extraction", library_name="transformers")
+    return folder

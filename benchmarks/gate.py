@@ -1,0 +1,99 @@
+"""Correct before timed: contenders are built, checked on the very sentences, and only then compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from contenders import Contender
+from gemm_floor import FLOOR
+from job import Encode, Row, Setting, Vectors, failure
+from measure import interleaved
+
+from ditto_fast.errors import ParityError
+from ditto_fast.similarity import similarity_pairwise
+from ditto_fast.tolerances import MIN_COSINES, TOLERANCES, difference
+
+
+def gate(contender: Contender, actual: Vectors, expected: Vectors) -> dict[str, float]:
+    """Returns how far the vectors lie apart: the largest difference and the smallest cosine.
+
+    Raises:
+        ParityError: Too far: no time is worth printing.
+    """
+    distance = difference(actual, expected)
+    cosine = float(similarity_pairwise(actual, expected).min()) if distance == distance else float("nan")
+    if contender.precision in TOLERANCES:
+        passed = distance <= TOLERANCES[contender.precision]
+    else:
+        passed = cosine >= MIN_COSINES[contender.precision]
+    if not passed:
+        raise ParityError(
+            f"{contender.name} differs by {distance:.3g} (smallest cosine {cosine:.4f}) from "
+            f"{contender.expected.__name__}."
+        )
+    return {"difference": distance, "cosine_min": cosine}
+
+
+def require_equal(name: str, actual: Vectors, expected: Vectors) -> None:
+    """Passes vectors that are equal within the fp32 tolerance.
+
+    Raises:
+        ParityError: They are not: no time is worth printing.
+    """
+    distance = difference(actual, expected)
+    if not distance <= TOLERANCES["fp32"]:
+        raise ParityError(f"{name} differs by {distance:.3g}.")
+
+
+@dataclass
+class Field:
+    """The contenders that may be timed, and the rows of those that may not.
+
+    Args:
+        encoders: What to time, by the contender's key.
+        checks: How far each lies from its independent check.
+        rows: A row for each contender that is not installed or failed.
+    """
+
+    encoders: dict[str, Encode] = field(default_factory=dict)
+    checks: dict[str, dict[str, float]] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+
+
+def admit(contenders: Sequence[Contender], setting: Setting, texts: list[str], case: str) -> Field:
+    """Builds each contender and compares its vectors of `texts` with those of its independent check."""
+    admitted = Field()
+    expected: dict[str, Vectors] = {}
+    for contender in contenders:
+        if missing := contender.missing():
+            row: Row = {"case": case, "contender": contender.key, "missing": f"not installed: {', '.join(missing)}"}
+            admitted.rows.append(row)
+            continue
+        try:
+            encode = contender.build(setting)
+            by = contender.expected
+            if by.__name__ not in expected:
+                expected[by.__name__] = by(setting)(texts)
+            admitted.checks[contender.key] = gate(contender, encode(texts), expected[by.__name__])
+            admitted.encoders[contender.key] = encode
+        except Exception as error:  # of any library: it becomes a row
+            admitted.rows.append(failure(case, contender.key, error))
+    return admitted
+
+
+def timed(admitted: Field, texts: list[str], case: str, rounds: int, floor: Callable[[], None] | None) -> list[Row]:
+    """A row with raw samples for each admitted contender and for the floor, after those of the others."""
+    functions: dict[str, Callable[[], object]] = {
+        key: partial(encode, texts) for key, encode in admitted.encoders.items()
+    }
+    if floor is not None:
+        floor()  # warm, as the gate's run has made the others
+        functions[FLOOR] = floor
+    samples = interleaved(functions, rounds)
+    common = {"case": case, "sentences": len(texts)}
+    return admitted.rows + [
+        {**common, "contender": key, "seconds": seconds, **admitted.checks.get(key, {})}
+        for key, seconds in samples.items()
+    ]

@@ -1,0 +1,86 @@
+"""The limit: the model's matrix products with weights, at the same batches, and nothing else.
+
+Attention's own products q k^T and A v are left out (T / (6 H + T) of the multiplications where a block is 4 H wide),
+and so are tokenization, padding and all that is not a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import onnx
+from job import Setting, Vectors
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from transformers import AutoConfig
+
+from ditto_fast.artifact import Manifest
+from ditto_fast.batches import CPU_TOKEN_BUDGET, BatchRule
+from ditto_fast.scheduler import Scheduler
+from ditto_fast.session import open_session
+from ditto_fast.tokenizer import Tokenizer
+
+FLOOR = "floor"
+
+
+def gemm_graph(layers: int, hidden: int, intermediate: int) -> onnx.ModelProto:
+    """A graph of each layer's products: query, key and value in one, the output's, and the two of the block after."""
+    rng = np.random.default_rng(0)
+    nodes, weights = [], []
+    outputs = ["last"]
+    source = "states"
+
+    def product(name: str, source: str, width_in: int, width_out: int) -> str:
+        # scaled so that values neither grow nor shrink from layer to layer: denormal numbers are slow
+        values = (rng.standard_normal((width_in, width_out)) / np.sqrt(width_in)).astype(np.float32)
+        weights.append(numpy_helper.from_array(values, f"{name}_weight"))
+        nodes.append(helper.make_node("MatMul", [source, f"{name}_weight"], [name]))
+        return name
+
+    for layer in range(layers):
+        outputs.append(product(f"qkv_{layer}", source, hidden, 3 * hidden))  # an output, or it would be removed
+        attended = product(f"attended_{layer}", source, hidden, hidden)
+        inner = product(f"inner_{layer}", attended, hidden, intermediate)
+        source = product(f"outer_{layer}" if layer + 1 < layers else "last", inner, intermediate, hidden)
+    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["tokens", None]) for name in outputs]
+    states = helper.make_tensor_value_info("states", TensorProto.FLOAT, ["tokens", hidden])
+    graph = helper.make_graph(nodes, "products", [states], infos, weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+
+
+def batch_shapes(setting: Setting, texts: list[str]) -> list[tuple[int, int]]:
+    """Texts and tokens (B, T) of each batch that FastEncoder makes of `texts` with its defaults."""
+    manifest = Manifest.read(setting.export)
+    shapes: list[tuple[int, int]] = []
+
+    def record(token_ids: Sequence[NDArray[np.int64]]) -> Vectors:
+        shapes.append((len(token_ids), max(len(ids) for ids in token_ids)))
+        return np.zeros((len(token_ids), manifest.hidden_size), np.float32)
+
+    tokenizer = Tokenizer(setting.export, setting.max_seq_length or manifest.max_seq_length)
+    scheduler = Scheduler(tokenizer, record, manifest.hidden_size, setting.threads)
+    scheduler.run(texts, BatchRule(CPU_TOKEN_BUDGET), lambda _: None)
+    return shapes
+
+
+def floor(setting: Setting, texts: list[str]) -> Callable[[], None]:
+    """Makes the function that does the products of all batches, as many at once as there are threads."""
+    config: Any = AutoConfig.from_pretrained(setting.checkpoint)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "products.onnx"
+        onnx.save(gemm_graph(config.num_hidden_layers, config.hidden_size, config.intermediate_size), path)
+        session = open_session(path, "cpu", num_threads=1)
+    rows = [count * tokens for count, tokens in batch_shapes(setting, texts)]
+    states = np.random.default_rng(0).standard_normal((max(rows), config.hidden_size)).astype(np.float32)
+
+    def run() -> None:
+        with ThreadPoolExecutor(setting.threads) as executor:
+            for future in [executor.submit(session.run, None, {"states": states[:count]}) for count in rows]:
+                future.result()
+
+    return run

@@ -1,0 +1,42 @@
+"""One contender's memory, in a process of its own: prints a JSON object."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from contenders import BY_KEY
+from job import Encode, Setting
+from peers_ours import encoder_of
+from resident import resident_mb, sampled
+from sentences import text_of
+
+from ditto_fast.heads import Head
+
+ONE_BATCH = "fp32-batch"
+
+
+def _encode(key: str, setting: Setting, count: int) -> Encode:
+    if key == ONE_BATCH:
+        encoder = encoder_of(setting)
+        return lambda texts: encoder.encode(texts, batch_size=count)
+    return BY_KEY[key].build(setting)
+
+
+def main(arguments: list[str]) -> None:
+    """Memory of texts of so many tokens over that of the model, loaded and warm from one short text."""
+    key, checkpoint, export, head, threads, tokens, count = arguments
+    setting = Setting(Path(checkpoint), Path(export), Head.parse(head), int(threads), int(tokens))
+    encode = _encode(key, setting, int(count))
+    encode(["Warm."])
+    loaded = resident_mb()
+    texts = [text_of(int(tokens), seed) for seed in range(int(count))]
+    with sampled() as samples:
+        encode(texts)
+    peak = max(mb for _, mb in samples)
+    sys.stdout.write(json.dumps({"loaded_mb": loaded, "peak_mb": peak, "extra_mb": peak - loaded}) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

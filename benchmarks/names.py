@@ -1,0 +1,19 @@
+"""What a row's contender is called in tables and plots."""
+
+from __future__ import annotations
+
+from contenders import BY_KEY
+from gemm_floor import FLOOR
+
+_OTHERS = {
+    FLOOR: "floor: the matrix products alone",
+    "fp32-batch": "ditto_fast, one batch",
+    "int8-arena": "ditto_fast, int8, arena on",
+    "fp16": "ditto_fast, fp16",
+    "torch-fp16": "torch, SDPA, fp16",
+}
+
+
+def name_of(key: str) -> str:
+    """The printed name of a contender, or the key of a case that is none."""
+    return BY_KEY[key].name if key in BY_KEY else _OTHERS.get(key, key)

@@ -1,0 +1,61 @@
+"""Records read back: the newest run of each suite and model, and ratios between its rows."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from job import Row
+from measure import ratios
+
+MINILM = "all-MiniLM-L6-v2"
+
+
+@dataclass(frozen=True)
+class Records:
+    """Rows of the newest runs.
+
+    Args:
+        rows: In the order recorded.
+    """
+
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def read(cls, *paths: Path) -> Records:
+        """The newest run of each suite and model in .jsonl files."""
+        rows = [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+        newest: dict[tuple[str, str], str] = {}
+        for row in rows:
+            key = (row["suite"], row["model"])
+            newest[key] = max(newest.get(key, ""), row["started"])
+        return cls(tuple(row for row in rows if row["started"] == newest[row["suite"], row["model"]]))
+
+    def suite(self, suite: str, model: str = MINILM) -> list[Row]:
+        """The rows of one suite."""
+        return [row for row in self.rows if (row["suite"], row["model"]) == (suite, model)]
+
+    def row(self, suite: str, case: str, contender: str, model: str = MINILM) -> Row | None:
+        """One row that was measured, None where there is none."""
+        for row in self.suite(suite, model):
+            if (row["case"], row["contender"]) == (case, contender) and not {"error", "missing"} & set(row):
+                return row
+        return None
+
+    def ratio(
+        self, suite: str, case: str, slow: str, fast: str, model: str = MINILM
+    ) -> tuple[float, float, float] | None:
+        """Median, least and largest of slow/fast over the rounds, None where one was not measured."""
+        rows = [self.row(suite, case, contender, model) for contender in (slow, fast)]
+        if rows[0] is None or rows[1] is None:
+            return None
+        return ratios(rows[0]["seconds"], rows[1]["seconds"])
+
+
+def spread(ratio: tuple[float, float, float] | None, form: str = "{:.2f}x") -> str:
+    """A ratio with its range, as tables have it."""
+    if ratio is None:
+        return ""
+    middle, least, largest = (form.format(value) for value in ratio)
+    return f"{middle} ({least} to {largest})"

@@ -1,0 +1,18 @@
+"""Suite cpu: every way on the same sentences, in one run, beside the floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from contenders import chosen
+from gate import admit, timed
+from gemm_floor import floor
+from job import Job, Row
+
+CASE = "throughput"
+
+
+def suite(job: Job) -> Iterator[Row]:
+    """One row a contender, and one of the floor."""
+    admitted = admit(chosen(job.peers), job.setting, job.texts, CASE)
+    yield from timed(admitted, job.texts, CASE, job.rounds, floor(job.setting, job.texts))

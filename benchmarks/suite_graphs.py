@@ -1,0 +1,64 @@
+"""Suite graphs: the same model as other graphs of it, on one thread and equal inputs; none may be faster than ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import onnx
+from gate import require_equal
+from job import Job, Row
+from measure import interleaved
+from workspace import exported
+
+from ditto_fast.artifact import Manifest, graph_file
+from ditto_fast.session import open_session
+
+LENGTHS = (16, 64, 256, 512)
+_TOKENS = 512  # of a batch
+_RUNS = 4  # of a timed sample
+
+
+def masked_fusion(source: Path, target: Path) -> Path:
+    """Our graph with its attention masked always: what onnxruntime.transformers' fusion gives by itself."""
+    model = onnx.load(source)
+    for node in model.graph.node:
+        if node.op_type == "If":
+            masked = next(attribute.g.node[0] for attribute in node.attribute if attribute.name == "else_branch")
+            output = node.output[0]
+            node.CopyFrom(masked)
+            node.output[0] = output
+    onnx.save(model, target)
+    return target
+
+
+def suite(job: Job) -> Iterator[Row]:
+    """A row a graph and length, ours ("full") first; batches of one length, and of a half-padded pair."""
+    folders = {
+        level: exported(job.setting.checkpoint, job.setting.head, optimize=level) for level in ("full", "basic", "none")
+    }
+    paths = {level: folder / graph_file("embedding") for level, folder in folders.items()}
+    paths["full, always masked"] = masked_fusion(paths["full"], folders["full"] / "masked.onnx")
+    sessions = {name: open_session(path, "cpu", num_threads=1) for name, path in paths.items()}
+    inputs = [node.name for node in sessions["full"].get_inputs()]
+    vocab_size = Manifest.read(folders["full"]).vocab_size
+    for tokens in LENGTHS:
+        for padded in (False, True):
+            ids = np.random.default_rng(tokens).integers(vocab_size // 2, vocab_size, (_TOKENS // tokens, tokens))
+            mask = np.ones_like(ids)
+            if padded:
+                mask[-1, tokens // 2 :] = 0
+            every = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            feeds = {name: every[name] for name in inputs}
+            runs = {
+                name: partial(lambda session: [session.run(None, feeds) for _ in range(_RUNS)], session)
+                for name, session in sessions.items()
+            }
+            expected = sessions["none"].run(None, feeds)[0]
+            for name, session in sessions.items():
+                require_equal(name, session.run(None, feeds)[0], expected)
+            case = f"T = {tokens}{', padded' if padded else ''}"
+            for name, seconds in interleaved(runs, job.rounds).items():
+                yield {"case": case, "contender": name, "seconds": seconds, "tokens": _TOKENS * _RUNS}

@@ -1,0 +1,154 @@
+"""What the benchmark computes from samples, shapes and records, each against what is known of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from compare import comparison
+from gemm_floor import batch_shapes, gemm_graph
+from gpu_rates import card, copy_bandwidth, matrix_rate
+from job import Setting
+from kernel_ways import Tensors, ditto_expected, ditto_ways, pool_expected, pool_ways
+from measure import fresh_process_seconds, in_process, percentile, ratios
+from records import Records
+from resident import resident_mb, sampled, thinned
+from suite_gpu import encoder_flops
+from suite_kernels import kernel_rows
+from targets import TARGETS
+
+from ditto_fast.heads import Head
+from ditto_fast.kernels.roofline import GPUS
+from ditto_fast.session import import_onnxruntime
+
+
+def test_ratios_are_taken_round_by_round():
+    assert ratios([2.0, 9.0, 4.0], [1.0, 3.0, 1.0]) == (3.0, 2.0, 4.0)
+    assert percentile(list(range(1, 101)), 95) == 95
+    assert percentile([3.0, 1.0, 2.0], 50) == 2.0
+    assert percentile([5.0], 95) == 5.0
+
+
+def test_fresh_processes_are_timed_inside_and_whole(tmp_path: Path):
+    statements = {"sleep": "time.sleep(0.05)", "nothing": "pass"}
+    inside = fresh_process_seconds(statements, 2, inside=True)
+    assert min(inside["sleep"]) >= 0.05 > max(inside["nothing"])
+    assert min(fresh_process_seconds({"nothing": "pass"}, 1, inside=False)["nothing"]) > 0
+    script = tmp_path / "script.py"
+    script.write_text("import sys; print('{\"a\": 1}') if sys.argv[1] == 'good' else sys.exit('went wrong')")
+    assert in_process(script, ["good"]) == {"a": 1}
+    with pytest.raises(RuntimeError, match="went wrong"):
+        in_process(script, ["bad"])
+
+
+def test_memory_that_is_taken_and_given_back_is_seen():
+    before = resident_mb()
+    with sampled() as samples:
+        block = np.ones(30_000_000, np.uint8)
+        torch.zeros(1)
+        assert block.sum() == 30_000_000
+        del block
+    assert max(mb for _, mb in samples) >= before
+    assert thinned([(0.0, 1.0), (0.1, 5.0), (0.2, 2.0)], 2) == [(0.0, 5.0), (0.2, 2.0)]
+
+
+def test_the_floor_has_the_products_of_the_model_and_nothing_else():
+    model = gemm_graph(layers=2, hidden=8, intermediate=32)
+    onnx.checker.check_model(model)
+    assert {node.op_type for node in model.graph.node} == {"MatMul"}
+    weights = [tuple(tensor.dims) for tensor in model.graph.initializer]
+    assert weights == 2 * [(8, 24), (8, 8), (8, 32), (32, 8)]
+    session = import_onnxruntime().InferenceSession(model.SerializeToString())
+    outputs = session.run(None, {"states": np.ones((5, 8), np.float32)})
+    assert [output.shape for output in outputs] == [(5, 8), (5, 24), (5, 24)]
+
+
+def test_the_floor_runs_the_batches_of_fast_encoder(minilm: Path, minilm_export: Path):
+    setting = Setting(minilm, minilm_export, Head.parse("1-10"), 1)
+    shapes = batch_shapes(setting, ["one"] * 200 + ["two words"] * 3)
+    assert sum(count for count, _ in shapes) == 203
+    assert all(count * tokens <= 384 for count, tokens in shapes)
+
+
+@pytest.mark.parametrize("shape", [(3, 7), (2, 16)])
+def test_every_way_to_ditto_is_the_same_on_tiny_shapes(shape: tuple[int, int]):
+    x = Tensors.random(*shape, 2, 8, torch.float32, "cpu")
+    for name, call in ditto_ways(x, compiled=False).items():
+        assert torch.allclose(call(), ditto_expected(x), atol=1e-5), name
+    for name, call in pool_ways(x).items():
+        assert torch.allclose(call(), pool_expected(x), atol=1e-5), name
+
+
+def test_rows_of_the_kernels_have_rates_and_their_share_of_the_floor():
+    rows = list(kernel_rows((2, 8), torch.float32, "cpu", GPUS[0], 2, heads=2, head_dim=8))
+    assert [row["contender"] for row in rows][-2:] == ["torch, two bmm", "weighted_pool"]
+    for row in rows:
+        assert len(row["seconds"]) == 2
+        assert 0 < row["of_floor"] < 1
+        assert row["gb_per_second"] > 0
+
+
+def test_a_way_that_is_wrong_gets_a_row_with_its_error(monkeypatch):
+    import suite_kernels
+
+    monkeypatch.setattr(suite_kernels, "pool_ways", lambda x: {"wrong": lambda: -pool_expected(x)})
+    rows = list(kernel_rows((2, 8), torch.float32, "cpu", GPUS[0], 1, heads=2, head_dim=8))
+    assert "ParityError" in rows[-1]["error"]
+    assert "seconds" not in rows[-1]
+
+
+def test_rates_of_a_device():
+    assert copy_bandwidth("cpu", 2, size=2**16)[0] > 0
+    assert matrix_rate("cpu", 2, torch.float32, side=32)[0] > 0
+    assert card("NVIDIA H200", 1.0, 1.0).bandwidth == 4.8e12
+    assert card("Another", 2.0, 32.0).matrix_rate == 32.0
+
+
+def test_flops_of_an_encoder():
+    from transformers import BertConfig
+
+    config = BertConfig(num_hidden_layers=1, hidden_size=2, num_attention_heads=1, intermediate_size=8)
+    assert encoder_flops(config, 1) == 2 * (4 * 4 + 2 * 2 * 8) + 4 * 2
+
+
+def _row(started: str, seconds: list[float], contender: str = "fp32") -> dict[str, object]:
+    return {
+        "started": started,
+        "suite": "cpu",
+        "model": "all-MiniLM-L6-v2",
+        "case": "throughput",
+        "contender": contender,
+        "seconds": seconds,
+    }
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> Path:
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    return path
+
+
+def test_the_newest_run_of_a_suite_counts(tmp_path: Path):
+    rows = [_row("2026-01-02", [1.0, 2.0]), _row("2026-01-02", [3.0, 4.0], "eager"), _row("2026-01-01", [9.0])]
+    records = Records.read(_write(tmp_path / "a.jsonl", rows))
+    assert len(records.rows) == 2
+    assert records.ratio("cpu", "throughput", "eager", "fp32") == (2.5, 2.0, 3.0)
+    assert records.ratio("cpu", "throughput", "st", "fp32") is None
+
+
+def test_comparison_tells_a_regression_from_noise(tmp_path: Path):
+    before = _write(tmp_path / "a.jsonl", [_row("1", [1.0, 1.2]), _row("1", [5.0, 7.0], "eager")])
+    after = _write(tmp_path / "b.jsonl", [_row("2", [2.0, 2.4]), _row("2", [6.0, 8.0], "eager")])
+    found = {key[3]: (round(ratio, 2), apart) for key, ratio, apart in comparison(before, after)}
+    assert found == {"fp32": (2.0, True), "eager": (1.17, False)}
+
+
+def test_a_target_is_met_missed_or_not_measured():
+    target = TARGETS[0]
+    for seconds, verdict in ((3.0, "met"), (2.0, "**missed**")):
+        records = Records((_row("1", [seconds], "eager"), _row("1", [1.0])))
+        assert target.cells(records)[-1] == verdict
+    assert target.cells(Records(()))[-1] == "not measured"
