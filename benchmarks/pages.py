@@ -50,7 +50,8 @@ def _machine(row: Row) -> str:
     versions = ", ".join(f"{name} {row['versions'][name]}" for name in packages if name in row["versions"])
     changes = " with uncommitted changes" if row["dirty"] else ""
     return (
-        f"{row['model']}, head {row['head']}, {row['threads']} threads of {row['cpu']}; {versions}; "
+        f"{row['model']}, head {row['head']}, {row['threads']} thread{'s' * (row['threads'] > 1)} of "
+        f"{row['cpu']}; {versions}; "
         f"commit {row['commit'][:10]}{changes}, {row['started'][:10]}, load average {row['load']:.1f} at the start."
     )
 
@@ -97,9 +98,14 @@ def _targets(records: Records) -> str:
     rows = (target.cells(records) for target in TARGETS)
     note = (
         "The targets were set on a two-core machine with AVX2 and no VNNI. With AVX-512 torch gains more than ONNX "
-        "Runtime, so that ratios to torch are smaller; with VNNI int8 gains more. A core that another job holds for a "
-        "while stops every thread of a torch operator, so a busy machine flatters us: the load average says how busy."
+        "Runtime, so that ratios to torch are smaller; with VNNI int8 gains more."
     )
+    busiest = max(records.rows, key=lambda row: row["load"])
+    if busiest["load"] > busiest["cpus"]:
+        note += (
+            f" **Other jobs held the machine: the load average was {busiest['load']:.1f} on {busiest['cpus']} cores.** "
+            "Times are not those of a quiet machine, and a ratio is no better than its range."
+        )
     return f"{note}\n\n{table(['target', 'wanted', 'measured', ''], rows)}"
 
 
