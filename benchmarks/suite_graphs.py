@@ -8,9 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 from gate import require_equal
 from job import Job, Row
 from measure import interleaved
+from numpy.typing import NDArray
 from workspace import exported
 
 from ditto_fast.artifact import Manifest, graph_file
@@ -34,6 +36,11 @@ def masked_fusion(source: Path, target: Path) -> Path:
     return target
 
 
+def _repeat(session: onnxruntime.InferenceSession, feeds: dict[str, NDArray[np.int64]]) -> None:
+    for _ in range(_RUNS):
+        session.run(None, feeds)
+
+
 def suite(job: Job) -> Iterator[Row]:
     """A row a graph and length, ours ("full") first; batches of one length, and of a half-padded pair."""
     folders = {
@@ -52,10 +59,7 @@ def suite(job: Job) -> Iterator[Row]:
                 mask[-1, tokens // 2 :] = 0
             every = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
             feeds = {name: every[name] for name in inputs}
-            runs = {
-                name: partial(lambda session: [session.run(None, feeds) for _ in range(_RUNS)], session)
-                for name, session in sessions.items()
-            }
+            runs = {name: partial(_repeat, session, feeds) for name, session in sessions.items()}
             expected = sessions["none"].run(None, feeds)[0]
             for name, session in sessions.items():
                 require_equal(name, session.run(None, feeds)[0], expected)

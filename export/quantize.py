@@ -1,4 +1,4 @@
-"""int8 graphs: static activation scales after SmoothQuant, so that a vector does not depend on its batch.
+"""int8 graphs: static activation scales after SmoothQuant, so that a vector does not follow its batch.
 
 Dynamic quantisation takes one activation scale a tensor, and with it a sentence's vector follows its
 batch-mates. Here each projection x W becomes (x / s) (s W) with s from SmoothQuant (Xiao et al., 2023: s_k =

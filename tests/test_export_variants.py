@@ -92,8 +92,9 @@ def test_outputs_stay_float32_and_a_masked_row_finite(everything: Path, precisio
 def test_int8_does_not_depend_on_the_batch(everything: Path):
     """Static activation scales: with dynamic ones the cosine falls to 0.987 (performance.md)."""
     encoder = FastEncoder(everything, precision="int8")
-    alone = np.stack([encoder.encode(text) for text in TEXTS])
-    assert within(encoder.encode(TEXTS), alone)
+    texts = [*TEXTS, *(f"{'many words ' * (i % 11)}and number {i}" for i in range(40))]
+    alone = np.stack([encoder.encode(text) for text in texts])
+    assert similarity_pairwise(encoder.encode(texts), alone).min() > 0.999  # the floor that docs/encoder.md states
 
 
 def test_int8_weights_keep_to_seven_bits(everything: Path):
