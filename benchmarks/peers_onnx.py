@@ -9,7 +9,7 @@ from job import Encode, Setting, Vectors
 from workspace import exported, plain_onnx
 
 from ditto_fast.artifact import Manifest, graph_file
-from ditto_fast.batches import BatchRule, pad, plan_batches
+from ditto_fast.batches import BatchRule, graph_inputs, pad, plan_batches
 from ditto_fast.errors import OptionError
 from ditto_fast.pooling import normalize
 from ditto_fast.tokenizer import Tokenizer
@@ -40,8 +40,7 @@ def openvino(setting: Setting) -> Encode:
         vectors = np.empty((len(sentences), manifest.hidden_size), np.float32)
         for batch in plan_batches([len(ids) for ids in token_ids], BatchRule(_OPENVINO_TOKENS)):
             ids, mask = pad([token_ids[i] for i in batch], manifest.pad_token_id)
-            every = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            vectors[batch] = compiled({name: every[name] for name in names})[compiled.output(0)]
+            vectors[batch] = compiled(graph_inputs(ids, mask, names))[compiled.output(0)]
         return vectors
 
     return encode

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from workspace import exported
 
 from ditto_fast.artifact import Manifest, graph_file
+from ditto_fast.batches import graph_inputs
 from ditto_fast.session import open_session
 
 LENGTHS = (16, 64, 256, 512)
@@ -57,8 +58,7 @@ def suite(job: Job) -> Iterator[Row]:
             mask = np.ones_like(ids)
             if padded:
                 mask[-1, tokens // 2 :] = 0
-            every = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            feeds = {name: every[name] for name in inputs}
+            feeds = graph_inputs(ids, mask, inputs)
             runs = {name: partial(_repeat, session, feeds) for name, session in sessions.items()}
             expected = sessions["none"].run(None, feeds)[0]
             for name, session in sessions.items():

@@ -15,7 +15,6 @@ MANIFEST_FILE = "ditto_config.json"
 CARD_FILE = "README.md"
 TOKENIZER_FILE = "tokenizer.json"
 
-INPUT_NAMES = ("input_ids", "attention_mask", "token_type_ids")
 # kind of graph -> (file stem, output names in order)
 GRAPHS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tokens": ("model", ("attention_diagonal", "first_hidden_state", "last_hidden_state")),

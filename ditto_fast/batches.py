@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,3 +79,14 @@ def pad(rows: Sequence[IntArray], pad_id: int) -> tuple[IntArray, IntArray]:
     input_ids = np.full(mask.shape, pad_id, dtype=np.int64)
     input_ids[mask] = np.concatenate(rows) if len(rows) else []
     return input_ids, mask.astype(np.int64)
+
+
+def graph_inputs(input_ids: IntArray, mask: IntArray, names: Iterable[str]) -> dict[str, IntArray]:
+    """What a graph that declares `names` is fed for one batch, (B, T) each: token types are all zero, as in the paper.
+
+    Example:
+        >>> sorted(graph_inputs(np.array([[5]]), np.array([[1]]), ["input_ids", "attention_mask"]))
+        ['attention_mask', 'input_ids']
+    """
+    every = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
+    return {name: every[name] for name in names}

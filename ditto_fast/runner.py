@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ditto_fast.batches import pad
+from ditto_fast.batches import graph_inputs, pad
 from ditto_fast.errors import ExportDirectoryError
 from ditto_fast.pooling import pool
 from ditto_fast.providers import CPU, Providers
@@ -109,8 +109,7 @@ class GraphRunner:
                 f"The tokenizer of {self._selection.directory} gave the id {int(input_ids.max())}, but the model "
                 f"embeds ids below {vocab_size}: they do not belong together. Export again."
             )
-        every = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
-        return {name: every[name] for name in self._inputs}, mask
+        return graph_inputs(input_ids, mask, self._inputs), mask
 
     def run_bound(self, names: Sequence[str], feeds: dict[str, IntArray]) -> list[FloatArray]:
         """The same through IOBinding: inputs are copied to the device once, and only outputs come back."""

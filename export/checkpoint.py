@@ -48,6 +48,12 @@ class Checkpoint:
     architecture: Architecture
     has_pooler: bool
 
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """Inputs of its graphs; token_type_ids only where the model tells two types apart."""
+        names = ("input_ids", "attention_mask")
+        return (*names, "token_type_ids") if getattr(self.model.config, "type_vocab_size", 0) > 1 else names
+
 
 def load_checkpoint(model: str, hub: HubOptions = DEFAULT_HUB) -> Checkpoint:
     """Loads a checkpoint for export; one in a folder needs no network.

@@ -49,13 +49,12 @@ def write_graphs(
     head: Head,
     options: GraphOptions,
     tokenizer: Tokenizer,
-    input_names: tuple[str, ...],
     folder: Path,
     progress: Callable[[str], None],
 ) -> dict[str, dict[str, int]]:
     """Writes every graph of `options` into `folder`; returns each file's count of fused operators."""
     fused: dict[str, dict[str, int]] = {}
-    calibration = calibration_feeds(tokenizer) if "int8" in options.precisions else []
+    calibration = calibration_feeds(tokenizer, checkpoint.input_names) if "int8" in options.precisions else []
     with TemporaryDirectory(dir=folder.parent) as scratch:
         traced: dict[str, Path] = {}
         level = options.level
@@ -65,7 +64,7 @@ def write_graphs(
             graph = DittoGraph(checkpoint.traced_model, checkpoint.architecture, head, kind, options.normalize)
             if level == "full" and not isinstance(graph.diagonal, ProjectedDiagonal):
                 level = "basic"  # the fuser has no pattern for attention whose scores are more than q k^T
-            write_onnx(graph, input_names, traced[kind], options.opset)
+            write_onnx(graph, checkpoint.input_names, traced[kind], options.opset)
         for precision in options.precisions:
             graphs: dict[Path, onnx.ModelProto] = {}
             for kind in options.kinds:

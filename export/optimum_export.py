@@ -71,7 +71,7 @@ def write_onnx(graph: TracedGraph, input_names: tuple[str, ...], path: Path, ops
 
     Args:
         graph: The module, which is put into evaluation mode.
-        input_names: Inputs of the graph, of `ditto_fast.artifact.INPUT_NAMES`.
+        input_names: Inputs of the graph.
         path: The .onnx file.
         opset: ONNX operator set.
     """

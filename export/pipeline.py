@@ -145,14 +145,18 @@ def export_model(
     with atomic_directory(directory, force) as folder:
         limit = _write_tokenizer(checkpoint, folder, max_seq_length)
         tokenizer = Tokenizer(folder, limit)
-        inputs = _input_names(checkpoint)
-        fused = write_graphs(checkpoint, chosen, options, tokenizer, inputs, folder, progress)
+        fused = write_graphs(checkpoint, chosen, options, tokenizer, folder, progress)
         manifest = _manifest(checkpoint, chosen, options, limit, fused)
         manifest.write(folder)
         if verification.enabled:
             manifest = _verified(manifest, checkpoint, chosen, tokenizer, folder, verification, progress)
         write_modules(folder)
-        card = model_card(push_to_hub or directory.absolute().name, manifest, inputs, source_license(checkpoint.folder))
+        card = model_card(
+            push_to_hub or directory.absolute().name,
+            manifest,
+            checkpoint.input_names,
+            source_license(checkpoint.folder),
+        )
         (folder / CARD_FILE).write_text(card, encoding="utf-8")
         manifest.write(folder)
         manifest = Manifest.read(folder)
@@ -169,12 +173,6 @@ def _choices(name: str, asked: Sequence[str], valid: Iterable[str], always: str 
         raise OptionError(f"{name} must be a sequence of names such as [{next(iter(valid))!r}]; got {asked!r}.")
     chosen = {one_of(name, choice, valid) for choice in asked}
     return tuple(choice for choice in valid if choice in chosen or choice == always)
-
-
-def _input_names(checkpoint: Checkpoint) -> tuple[str, ...]:
-    """token_type_ids only where the model tells two types apart."""
-    names = ("input_ids", "attention_mask")
-    return (*names, "token_type_ids") if getattr(checkpoint.model.config, "type_vocab_size", 0) > 1 else names
 
 
 def _write_tokenizer(checkpoint: Checkpoint, folder: Path, max_seq_length: int | None) -> int:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from ditto_fast.batches import graph_inputs
 from ditto_fast.export.half import to_half
 from ditto_fast.export.quantize import quantize
 from ditto_fast.tokenizer import Tokenizer
 
 
-def calibration_feeds(tokenizer: Tokenizer) -> list[dict[str, NDArray[np.int64]]]:
+def calibration_feeds(tokenizer: Tokenizer, input_names: Iterable[str]) -> list[dict[str, NDArray[np.int64]]]:
     """The neutral sentences of calibration.txt as graph inputs, one sentence each."""
     text = (files("ditto_fast.export") / "calibration.txt").read_text(encoding="utf-8")
     rows = [ids[None] for ids in tokenizer(text.splitlines())]
-    return [
-        {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)} for ids in rows
-    ]
+    return [graph_inputs(ids, np.ones_like(ids), input_names) for ids in rows]
 
 
 def convert(
@@ -30,6 +29,5 @@ def convert(
     if precision == "fp16":
         return to_half(model)
     if precision == "int8":
-        names = [graph_input.name for graph_input in model.graph.input]
-        return quantize(model, [{name: feeds[name] for name in names} for feeds in calibration])
+        return quantize(model, calibration)
     return model

@@ -56,7 +56,7 @@ def quantize(model: onnx.ModelProto, calibration: Sequence[Mapping[str, NDArray[
             sites[node.input[0]].append(node)
     producers = {output: node.op_type for node in graph.node for output in node.output}
     samples = _record(model, list(sites), calibration)
-    rewrite = _Rewrite(graph, weights)
+    rewrite = _Rewrite(graph)
     for activation, nodes in sites.items():
         matrices = [numpy_helper.to_array(weights[node.input[1]]) for node in nodes]
         settings = _calibrate(samples[activation], matrices, _ALPHA.get(producers.get(activation, "")))
@@ -104,10 +104,9 @@ def _calibrate(samples: FloatArray, matrices: list[FloatArray], alpha: float | N
 class _Rewrite:
     """Replaces projections in a graph, in place."""
 
-    def __init__(self, graph: onnx.GraphProto, weights: Mapping[str, onnx.TensorProto]) -> None:
+    def __init__(self, graph: onnx.GraphProto) -> None:
         self._graph = graph
         self._vectors = {tensor.name: tensor for tensor in graph.initializer if len(tensor.dims) == 1}
-        self._weights = weights
         self._uses = Counter(name for node in graph.node for name in node.input)
         self._consumers = {name: node for node in graph.node for name in node.input}
         self._new: dict[str, list[onnx.NodeProto]] = {}  # what stands in a node's place, by its output

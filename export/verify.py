@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ditto_fast.artifact import GRAPHS
-from ditto_fast.batches import pad
+from ditto_fast.batches import graph_inputs, pad
 from ditto_fast.errors import ParityError
 from ditto_fast.export.checkpoint import Checkpoint
 from ditto_fast.export.reference import eager_outputs
@@ -133,11 +133,11 @@ def verify_graph(
     """
     session = open_session(path, "cpu", num_threads=0)
     names = list(GRAPHS[kind][1])
+    inputs = [node.name for node in session.get_inputs()]
     worst = {name: OutputParity(0.0, 0.0, 0) for name in names}
     cosines = []
     for numbers, input_ids, mask in _batches(tokenizer, checkpoint.tokenizer.pad_token_id, sentences):
-        feeds = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
-        feeds = {node.name: feeds[node.name] for node in session.get_inputs()}
+        feeds = graph_inputs(input_ids, mask, inputs)
         expected = eager_outputs(checkpoint.model, feeds, head)
         if unit_norm:
             expected["sentence_embedding"] = normalize(expected["sentence_embedding"])

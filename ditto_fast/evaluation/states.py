@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from ditto_fast.artifact import MANIFEST_FILE
-from ditto_fast.batches import BatchRule, pad, plan_batches
+from ditto_fast.batches import BatchRule, graph_inputs, pad, plan_batches
 from ditto_fast.checks import positive_int
 from ditto_fast.cpus import available_cpus
 from ditto_fast.errors import ExportDirectoryError
@@ -125,8 +125,8 @@ class StateSource:
         """
         states = self.look_up(token_ids)
         input_ids, mask = states["input_ids"], states["mask"]
-        feeds = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
-        outputs = self.session.run(None, {node.name: feeds[node.name] for node in self.session.get_inputs()})
+        names = [node.name for node in self.session.get_inputs()]
+        outputs = self.session.run(None, graph_inputs(input_ids, mask, names))
         states |= {_FROM_EXPORT.get(name, name): array for name, array in zip(self._outputs(), outputs, strict=True)}
         if self.all_heads and self.head is not None:
             states["diagonal"] = states["diagonals"][:, :, self.head.layer - 1, self.head.number - 1]

@@ -136,10 +136,7 @@ def cached_states(model: str, cache: Path) -> Path:
 
 def _write(checkpoint: Checkpoint, folder: Path) -> None:
     config = checkpoint.model.config
-    names: tuple[str, ...] = ("input_ids", "attention_mask")
-    if getattr(config, "type_vocab_size", 0) > 1:
-        names += ("token_type_ids",)
-    write_onnx(StatesGraph(checkpoint), names, folder / STATES_GRAPH, _OPSET)
+    write_onnx(StatesGraph(checkpoint), checkpoint.input_names, folder / STATES_GRAPH, _OPSET)
     raw = checkpoint.tokenizer.backend_tokenizer
     raw.no_padding()
     raw.no_truncation()
