@@ -64,7 +64,7 @@ def batch_shapes(setting: Setting, texts: list[str]) -> list[tuple[int, int]]:
 
     tokenizer = Tokenizer(setting.export, setting.max_seq_length or manifest.max_seq_length)
     scheduler = Scheduler(tokenizer, record, manifest.hidden_size, setting.threads)
-    scheduler.run(texts, BatchRule(CPU_TOKEN_BUDGET), lambda _: None)
+    scheduler.run(texts, BatchRule(CPU_TOKEN_BUDGET), lambda _, __: None)
     return shapes
 
 

@@ -24,11 +24,14 @@ class BatchRule:
         max_tokens: Tokens of a batch at most, padding included; one text may have more.
         batch_size: Texts of a batch at most; where it is given, `max_tokens` does not count.
         uniform_length: Only texts of one length share a batch, so that nothing is padded.
+        spread: A short list of texts is divided among the threads; else batches, and with them the last bits of
+            the vectors, do not depend on the number of threads.
     """
 
     max_tokens: int
     batch_size: int | None = None
     uniform_length: bool = False
+    spread: bool = True
 
 
 def plan_batches(lengths: Sequence[int], rule: BatchRule) -> list[IntArray]:

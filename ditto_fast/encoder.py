@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import signature
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +25,7 @@ from ditto_fast.providers import CPU, Providers
 from ditto_fast.quantization import EMBEDDING_PRECISIONS, quantize_embeddings
 from ditto_fast.results import check_finite, convert
 from ditto_fast.runner import GraphRunner
-from ditto_fast.scheduler import Scheduler
+from ditto_fast.scheduler import Done, Scheduler
 from ditto_fast.selection import select
 from ditto_fast.similarity import similarity, similarity_pairwise
 from ditto_fast.streams import chunks_of
@@ -108,6 +109,7 @@ class FastEncoder:
         self.max_seq_length = self.manifest.max_seq_length if max_seq_length is None else max_seq_length
         self._tokens_runner: GraphRunner | None = None
         self._pool: WorkerPool | None = None
+        self._pool_lock = Lock()
 
     @classmethod
     def from_pretrained(
@@ -178,6 +180,16 @@ class FastEncoder:
     def precision(self) -> str:
         """Precision of the graph that runs."""
         return self._selection.info.precision
+
+    @property
+    def provider(self) -> str:
+        """ONNX Runtime's name of the provider that runs."""
+        return self._open_runner().provider
+
+    @property
+    def num_workers(self) -> int:
+        """Worker processes of a call, 0 for none."""
+        return self._num_workers
 
     @property
     def max_seq_length(self) -> int:
@@ -252,33 +264,46 @@ class FastEncoder:
             positive_int("truncate_dim", truncate_dim, self.manifest.hidden_size, "the embedding's width")
         one_of("precision", precision, EMBEDDING_PRECISIONS)
         texts, single = as_texts(sentences)
-        embeddings = self._embed_all(
-            texts, BatchRule(self._max_tokens, batch_size, uniform_length), deduplicate, bool(show_progress_bar)
-        )
+        rule = BatchRule(self._max_tokens, batch_size, uniform_length)
+        # nothing is said of disable= where a bar is wanted: TQDM_DISABLE=1 decides then
+        with tqdm(total=len(texts), unit="sentence") if show_progress_bar else tqdm(disable=True) as progress:
+            embeddings = self._embed_all(texts, rule, deduplicate, lambda count, _: progress.update(count))
+            progress.update(len(texts) - progress.n)  # those that had been computed already
+        embeddings = check_finite(embeddings, self._nonfinite)
         embeddings = embeddings[:, :truncate_dim]
         if normalize_embeddings or self.manifest.normalize:
             embeddings = normalize(embeddings)
         result = quantize_embeddings(embeddings, precision) if precision != "float32" else embeddings
         return convert(result[0] if single else result, convert_to_numpy, convert_to_tensor)
 
-    def _embed_all(self, texts: list[str], rule: BatchRule, deduplicate: bool, show_progress: bool) -> FloatArray:
+    def _embed_all(self, texts: list[str], rule: BatchRule, deduplicate: bool, done: Done) -> FloatArray:
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))} if deduplicate else {}
         distinct = list(numbers) if deduplicate else texts
-        # nothing is said of disable= where a bar is wanted: TQDM_DISABLE=1 decides then
-        with tqdm(total=len(distinct), unit="sentence") if show_progress else tqdm(disable=True) as progress:
-            if self._num_workers and len(distinct) > 1:
-                embeddings = self._workers().run(distinct, rule, self.manifest.hidden_size, progress.update)
-            else:
-                embeddings = self.embed_texts(distinct, rule, progress.update)
-        if len(distinct) < len(texts):
-            embeddings = embeddings[[numbers[text] for text in texts]]
-        return check_finite(embeddings, self._nonfinite)
+        if self._num_workers and len(distinct) > 1:
+            embeddings = self._workers().run(distinct, rule, self.manifest.hidden_size, done)
+        else:
+            embeddings = self.embed_texts(distinct, rule, done)
+        return embeddings[[numbers[text] for text in texts]] if len(distinct) < len(texts) else embeddings
 
-    def embed_texts(self, texts: list[str], rule: BatchRule, done: Callable[[int], object]) -> FloatArray:
+    def embed_texts(self, texts: list[str], rule: BatchRule, done: Done) -> FloatArray:
         """Embeds checked texts in this process: (n, H), neither normalised nor checked for NaN."""
         runner = self._open_runner()
         scheduler = Scheduler(self._tokenizer, runner.embed, self.manifest.hidden_size, self._num_threads)
         return scheduler.run(texts, rule, done)
+
+    def embed_block(self, texts: list[str], done: Done) -> FloatArray:
+        """Embeds checked texts as `encode` does, neither normalised nor checked for NaN.
+
+        The same texts give the same bits, whatever the number of threads and workers.
+
+        Args:
+            texts: n texts.
+            done: Called with the number of texts and of tokens after each batch.
+
+        Returns:
+            Embeddings (n, H).
+        """
+        return self._embed_all(texts, BatchRule(self._max_tokens, spread=False), deduplicate=True, done=done)
 
     def encode_query(self, sentences: Sentences, prompt: str | None = None, **options: Any) -> Any:
         """Embeds queries: `encode` with the "query" prompt, or another, before each text.
@@ -357,10 +382,12 @@ class FastEncoder:
 
     def _workers(self) -> WorkerPool:
         self._open_runner()
-        if self._pool is None:
-            threads = max(1, self._num_threads // self._num_workers)
-            self._pool = WorkerPool({**self._arguments, "num_workers": 0, "num_threads": threads}, self._num_workers)
-        return self._pool
+        with self._pool_lock:
+            if self._pool is None:
+                threads = max(1, self._num_threads // self._num_workers)
+                arguments = {**self._arguments, "num_workers": 0, "num_threads": threads}
+                self._pool = WorkerPool(arguments, self._num_workers)
+            return self._pool
 
     def close(self) -> None:
         """Ends worker processes and frees the graph; the encoder cannot be used afterwards."""

@@ -45,6 +45,14 @@ class OutputExistsError(DittoError, FileExistsError):
     """An output path that already holds something."""
 
 
+class OutputError(DittoError, OSError):
+    """An output that cannot be written: a full disk, or another process at the same one."""
+
+
+class ResumeError(DittoError, ValueError):
+    """An output that was begun with another model, input or option, so that it cannot be gone on with."""
+
+
 class ParityError(DittoError, RuntimeError):
     """An exported graph whose outputs differ from the eager model's."""
 
@@ -74,7 +82,7 @@ class ProviderError(DittoError, RuntimeError):
 
 
 class DataError(DittoError, ValueError):
-    """Evaluation data that is missing, malformed or cannot be scored."""
+    """Data that is missing, malformed or cannot be scored."""
 
 
 class EmbeddingError(DittoError, ValueError):

@@ -16,6 +16,9 @@ from ditto_fast.tokenizer import Tokenizer
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
+# Called with the number of texts and of tokens of what is done.
+Done = Callable[[int, int], object]
+
 # Texts that are tokenized at once: few, so that the first batch starts soon; many batches' worth all the same.
 CHUNK = 512
 
@@ -47,13 +50,13 @@ class Scheduler:
         self._hidden_size = hidden_size
         self._num_threads = num_threads
 
-    def run(self, texts: Sequence[str], rule: BatchRule, done: Callable[[int], object]) -> FloatArray:
+    def run(self, texts: Sequence[str], rule: BatchRule, done: Done) -> FloatArray:
         """Embeds texts.
 
         Args:
             texts: n texts.
             rule: What a batch may hold.
-            done: Called with the number of texts that a finished batch had.
+            done: Called after each batch.
 
         Returns:
             Embeddings (n, H), rows in the order of `texts`.
@@ -62,22 +65,23 @@ class Scheduler:
         order = np.array(by_length(texts), dtype=np.int64)
         chunks = [order[start : start + CHUNK] for start in range(0, len(order), CHUNK)]
 
-        def finish(numbers: IntArray, rows: FloatArray) -> None:
+        def finish(numbers: IntArray, rows: FloatArray, tokens: int) -> None:
             embeddings[numbers] = rows
-            done(len(numbers))
+            done(len(numbers), tokens)
 
         if self._num_threads == 1 or len(texts) == 1:
             for chunk in chunks:
                 token_ids = self._tokenizer([texts[i] for i in chunk])
                 for batch in self._plan(token_ids, rule, len(chunks)):
-                    finish(chunk[batch], self._embed([token_ids[i] for i in batch]))
+                    rows = [token_ids[i] for i in batch]
+                    finish(chunk[batch], self._embed(rows), sum(map(len, rows)))
         else:
             self._run_on_threads(texts, chunks, rule, finish)
         return embeddings
 
     def _plan(self, token_ids: Sequence[IntArray], rule: BatchRule, chunks: int) -> list[IntArray]:
         lengths = [len(ids) for ids in token_ids]
-        if chunks == 1 and self._num_threads > 1:  # a short list is spread over the threads
+        if chunks == 1 and self._num_threads > 1 and rule.spread:
             tokens_each = -(-sum(lengths) // self._num_threads)
             texts_each = -(-len(lengths) // self._num_threads)
             size = None if rule.batch_size is None else min(rule.batch_size, texts_each)
@@ -89,10 +93,10 @@ class Scheduler:
         texts: Sequence[str],
         chunks: Sequence[IntArray],
         rule: BatchRule,
-        finish: Callable[[IntArray, FloatArray], None],
+        finish: Callable[[IntArray, FloatArray, int], None],
     ) -> None:
         """At most two chunks are under way: one runs while the next is tokenized."""
-        pending: deque[tuple[IntArray, Future[FloatArray]]] = deque()
+        pending: deque[tuple[IntArray, Future[FloatArray], int]] = deque()
         with ThreadPoolExecutor(self._num_threads) as executor:
             try:
                 for chunk in chunks:
@@ -100,12 +104,12 @@ class Scheduler:
                     batches = self._plan(token_ids, rule, len(chunks))
                     for batch in batches:
                         rows = [token_ids[i] for i in batch]
-                        pending.append((chunk[batch], executor.submit(self._embed, rows)))
+                        pending.append((chunk[batch], executor.submit(self._embed, rows), sum(map(len, rows))))
                     while len(pending) > len(batches):
-                        numbers, future = pending.popleft()
-                        finish(numbers, future.result())
-                for numbers, future in pending:
-                    finish(numbers, future.result())
+                        numbers, future, tokens = pending.popleft()
+                        finish(numbers, future.result(), tokens)
+                for numbers, future, tokens in pending:
+                    finish(numbers, future.result(), tokens)
             except BaseException:  # an interrupt, too, must not wait for what has not started
                 executor.shutdown(wait=False, cancel_futures=True)
                 raise

@@ -15,7 +15,8 @@ Sentences = str | Sequence[str] | Iterable[str]
 _WANTED = "sentences must be a string or a sequence of strings (list, tuple, array, Series, generator)"
 
 
-def _describe(value: object) -> str:
+def describe(value: object) -> str:
+    """A value's type and the begin of its form, for messages."""
     shown = repr(value)
     return f"{type(value).__name__} {shown if len(shown) <= 40 else shown[:37] + '...'}"
 
@@ -27,14 +28,14 @@ def _items(sentences: Any) -> list[Any]:
             if isinstance(sentences, (bytes, bytearray, memoryview))
             else ("pass list(...) of what you mean, since its order is not that of rows")
         )
-        raise TextTypeError(f"{_WANTED}; got {_describe(sentences)}: {next_step}.")
+        raise TextTypeError(f"{_WANTED}; got {describe(sentences)}: {next_step}.")
     if isinstance(sentences, np.ndarray) and sentences.ndim != 1:
         raise TextTypeError(f"{_WANTED}; got an array of shape {sentences.shape}: pass a 1-D array.")
     if hasattr(sentences, "__iter__"):
         return list(sentences)
     if hasattr(sentences, "__getitem__") and hasattr(sentences, "__len__"):
         return [sentences[i] for i in range(len(sentences))]
-    raise TextTypeError(f"{_WANTED}; got {_describe(sentences)}.")
+    raise TextTypeError(f"{_WANTED}; got {describe(sentences)}.")
 
 
 def as_texts(sentences: Sentences, first_position: int = 0) -> tuple[list[str], bool]:
@@ -62,7 +63,7 @@ def as_texts(sentences: Sentences, first_position: int = 0) -> tuple[list[str], 
     for position, item in enumerate(items, first_position):
         if not isinstance(item, str):
             raise TextTypeError(
-                f"item {position}: {_describe(item)}, expected str. Remove or convert it before encoding."
+                f"item {position}: {describe(item)}, expected str. Remove or convert it before encoding."
             )
         if not item.isascii():
             _check_unicode(position, item)

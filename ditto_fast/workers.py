@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ditto_fast.batches import BatchRule
 from ditto_fast.errors import WorkerError
-from ditto_fast.scheduler import CHUNK, by_length
+from ditto_fast.scheduler import CHUNK, Done, by_length
 
 if TYPE_CHECKING:
     from ditto_fast.encoder import FastEncoder
@@ -44,8 +44,11 @@ def _die_with_parent() -> None:
         os._exit(1)
 
 
-def _embed(texts: list[str], rule: BatchRule) -> FloatArray:
-    return _encoder.embed_texts(texts, rule, lambda _: None)
+def _embed(texts: list[str], rule: BatchRule) -> tuple[FloatArray, int]:
+    """The embeddings, and the number of tokens."""
+    counts: list[int] = []
+    embeddings = _encoder.embed_texts(texts, rule, lambda _, tokens: counts.append(tokens))
+    return embeddings, sum(counts)
 
 
 class WorkerPool:
@@ -63,7 +66,7 @@ class WorkerPool:
         )
         self._num_workers = num_workers
 
-    def run(self, texts: Sequence[str], rule: BatchRule, hidden_size: int, done: Callable[[int], object]) -> FloatArray:
+    def run(self, texts: Sequence[str], rule: BatchRule, hidden_size: int, done: Done) -> FloatArray:
         """Embeds n texts: (n, H), rows in their order.
 
         Raises:
@@ -71,12 +74,12 @@ class WorkerPool:
         """
         embeddings = np.zeros((len(texts), hidden_size), np.float32)
         order = by_length(texts)
-        pending: deque[tuple[list[int], Future[FloatArray]]] = deque()
+        pending: deque[tuple[list[int], Future[tuple[FloatArray, int]]]] = deque()
 
         def finish() -> None:
             numbers, future = pending.popleft()
-            embeddings[numbers] = future.result()
-            done(len(numbers))
+            embeddings[numbers], tokens = future.result()
+            done(len(numbers), tokens)
 
         try:
             for start in range(0, len(order), CHUNK):

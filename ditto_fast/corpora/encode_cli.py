@@ -1,0 +1,101 @@
+"""The command `ditto-encode`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ditto_fast.cli.console import run, stderr
+from ditto_fast.corpora.encode import DTYPES, SHARD_ROWS, encode_corpus
+from ditto_fast.corpora.run import Summary
+from ditto_fast.corpora.sources import FORMATS
+from ditto_fast.encoder import FastEncoder
+
+
+def _encode(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="INPUT...", help=f"Files ({', '.join(FORMATS)}; .gz, .zst), globs, folders, - for stdin."
+        ),
+    ],
+    model: Annotated[str, typer.Option(help="Export directory, or an export's hub id.")],
+    output: Annotated[Path, typer.Option(help="A folder for Parquet shards, or a name ending in .npy or .jsonl.")],
+    column: Annotated[str, typer.Option(help="Column of the texts.")] = "text",
+    id_column: Annotated[str | None, typer.Option(help="Column of the ids; row numbers by default.")] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", help=f"Of all inputs: {', '.join(FORMATS)}; by default names tell.")
+    ] = None,
+    keep_text: Annotated[bool, typer.Option("--keep-text", help="Write the texts, too.")] = False,
+    prompt: Annotated[str, typer.Option(help="What to put before each text.")] = "",
+    pooling: Annotated[str | None, typer.Option(help="A pooling of FastEncoder; the export's by default.")] = None,
+    precision: Annotated[str | None, typer.Option(help="fp32, fp16 or int8, where the export has several.")] = None,
+    max_seq_length: Annotated[int | None, typer.Option(help="Tokens that texts are cut to.")] = None,
+    dtype: Annotated[str, typer.Option(help=f"Of the embeddings: {', '.join(DTYPES)}.")] = DTYPES[0],
+    truncate_dim: Annotated[int | None, typer.Option(help="Keep the first dimensions only.")] = None,
+    normalize: Annotated[bool, typer.Option("--normalize", help="Divide each embedding by its L2 norm.")] = False,
+    shard_rows: Annotated[int, typer.Option(help="Rows of a shard at most.")] = SHARD_ROWS,
+    on_error: Annotated[str, typer.Option(help="At a bad row: raise, or null for a null embedding there.")] = "raise",
+    provider: Annotated[str, typer.Option(help="cpu, cuda, tensorrt, coreml, openvino or auto.")] = "cpu",
+    num_threads: Annotated[int | None, typer.Option(help="Threads in all; the CPUs it may use by default.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes to share the threads; 0 for none.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Begin anew where the output was begun otherwise.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
+) -> None:
+    """Embed the texts of files of any size; killed, the same command goes on where it was."""
+    encoder = FastEncoder.from_pretrained(
+        model,
+        pooling=pooling,
+        precision=precision,
+        max_seq_length=max_seq_length,
+        providers=provider,
+        num_threads=num_threads,
+        num_workers=workers,
+    )
+    with encoder:
+        summary = encode_corpus(
+            inputs,
+            encoder,
+            output,
+            column=column,
+            id_column=id_column,
+            format=form,
+            keep_text=keep_text,
+            prompt=prompt,
+            dtype=dtype,
+            truncate_dim=truncate_dim,
+            normalize_embeddings=normalize,
+            shard_rows=shard_rows,
+            on_error=on_error,
+            force=force,
+            show_progress_bar=not quiet and sys.stderr.isatty(),
+        )
+    if as_json:
+        typer.echo(json.dumps(summary.to_dict(), indent=2))
+    if not quiet:
+        _tell(summary)
+
+
+def _tell(summary: Summary) -> None:
+    resumed = f", {summary.resumed_rows:,} of them done before" if summary.resumed_rows else ""
+    stderr.print(
+        f"{summary.output}: {summary.rows:,} rows{resumed}; {summary.rows_per_second:,.0f} rows/s, "
+        f"{summary.tokens_per_second:,.0f} tokens/s",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
+    if summary.nulls:
+        stderr.print(f"{summary.nulls:,} rows have no embedding:", markup=False, highlight=False)
+        for row in summary.bad_rows[:10]:
+            stderr.print(f"  {row['file']}, row {row['row']}: {row['problem']}", markup=False, highlight=False)
+
+
+def main() -> None:
+    """Runs the command."""
+    run(_encode)

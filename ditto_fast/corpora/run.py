@@ -1,0 +1,168 @@
+"""One run over a corpus: blocks read ahead, embedded, and written behind; finished shards are left as they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ditto_fast.corpora.blocks import Block, cut_blocks, described
+from ditto_fast.corpora.engines import Engine
+from ditto_fast.corpora.overlap import ReadAhead, WriteBehind
+from ditto_fast.corpora.progress import Progress
+from ditto_fast.corpora.rows import Row, RowReader
+from ditto_fast.corpora.settings import SUMMARY_FILE, Settings
+from ditto_fast.corpora.shards import check_finished, read_shard, shard_path, write_shard
+from ditto_fast.errors import NonFiniteError, ResumeError
+from ditto_fast.files import write_text
+from ditto_fast.pooling import normalize
+from ditto_fast.quantization import quantize_embeddings
+
+_LISTED = 100  # bad rows that a summary names; it counts all
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was done.
+
+    Args:
+        output: The folder or file.
+        rows: Rows of the input, which are those of the output.
+        shards: Shards they were computed in.
+        resumed_rows: Rows that an earlier run had finished.
+        nulls: Rows without embedding.
+        bad_rows: The first of them: file, row (from 1) and problem.
+        tokens: Tokens that were computed; of equal texts in a shard one is.
+        seconds: Time for the rows that were not there already.
+        rows_per_second: Those rows over it.
+        tokens_per_second: Tokens over it.
+    """
+
+    output: str
+    rows: int
+    shards: int
+    resumed_rows: int
+    nulls: int
+    bad_rows: list[dict[str, Any]]
+    tokens: int
+    seconds: float
+    rows_per_second: float
+    tokens_per_second: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return asdict(self)
+
+
+class Run:
+    """Embeds the rows of a reader into a folder of shards.
+
+    Args:
+        engine: Computes the embeddings.
+        settings: What the shards depend on.
+        folder: Where they go.
+        on_error: What becomes of bad rows: "raise" or "null".
+        progress: Is told what is done.
+    """
+
+    def __init__(self, engine: Engine, settings: Settings, folder: Path, on_error: str, progress: Progress) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._folder = folder
+        self._on_error = on_error
+        self._progress = progress
+        self._resumed_rows = 0
+        self._bad: list[Row] = []
+        self.rows = self.nulls = 0
+        self.shards: list[Path] = []
+
+    def __call__(self, reader: RowReader) -> None:
+        """Reads, embeds and writes all rows.
+
+        Raises:
+            DataError: A row is bad, or an input broken.
+            NonFiniteError: An embedding has NaN or infinity.
+            OutputError: A shard cannot be written.
+            ResumeError: A finished shard is of other rows or settings.
+        """
+        settings = self._settings
+        blocks = cut_blocks(reader, settings.shard_rows, settings.id_column is not None, self._on_error)
+        with ReadAhead(blocks) as ahead, WriteBehind() as writing:
+            for block, embeddings in self._engine.embed(self._missing(ahead), settings.prompt, self._progress.texts):
+                writing.submit(self._write, block, embeddings)
+            writing.wait()
+        self._check_no_more()
+        self._write_summary()
+
+    def _check_no_more(self) -> None:
+        extra = shard_path(self._folder, len(self.shards))
+        if extra.exists():
+            raise ResumeError(
+                f"{extra} holds rows past the input's last: the input was changed. Name another output, or --force."
+            )
+
+    def _missing(self, blocks: Iterable[Block]) -> Iterator[Block]:
+        """The blocks that have no shard yet."""
+        for block in blocks:
+            self._progress.read(block.end_row, block.position)
+            self.rows = block.end_row
+            path = shard_path(self._folder, block.number)
+            self.shards.append(path)
+            if not path.exists():
+                yield block
+                continue
+            shard = read_shard(path)
+            check_finished(shard, block, self._settings)
+            self._resumed_rows += len(block)
+            self._progress.skip(len(block))
+            self._note_bad(block, shard.not_finite)
+
+    def _write(self, block: Block, embeddings: NDArray[np.float32]) -> None:
+        settings = self._settings
+        embeddings = embeddings[:, : settings.truncate_dim]
+        finished = quantize_embeddings(normalize(embeddings) if settings.normalize else embeddings, settings.dtype)
+        finite = np.isfinite(finished).all(axis=1)
+        rows = np.array(block.valid, np.int64)
+        not_finite = rows[~finite].tolist()
+        if not_finite and self._on_error == "raise":
+            first = block.origin(not_finite[0], f"its embedding in {settings.dtype} has NaN or infinity")
+            raise NonFiniteError(
+                f"{described(first)}, as have {len(not_finite)} of {len(block)} rows in this shard. Use an fp32 graph, "
+                "float32 and --normalize, or pass --on-error null to go on with null embeddings there.",
+                [block.first_row + row for row in not_finite],
+            )
+        write_shard(self._folder, block, finished[finite], rows[finite], not_finite, settings)
+        self._progress.block(len(block))
+        self._note_bad(block, not_finite)
+
+    def _note_bad(self, block: Block, not_finite: list[int]) -> None:
+        late = [block.origin(row, f"its embedding in {self._settings.dtype} has NaN or infinity") for row in not_finite]
+        self.nulls += len(block.bad) + len(late)
+        self._bad += [*block.bad, *late][: _LISTED - len(self._bad)]
+
+    def _write_summary(self) -> None:
+        """Says in the folder that it is whole; the same for the same rows and settings."""
+        summary = asdict(self.summary(""))
+        lasting = {name: summary[name] for name in ("rows", "shards", "nulls", "bad_rows")}
+        write_text(self._folder / SUMMARY_FILE, json.dumps(lasting, indent=2) + "\n")
+
+    def summary(self, output: str) -> Summary:
+        """What was done."""
+        progress = self._progress
+        return Summary(
+            output=output,
+            rows=self.rows,
+            shards=len(self.shards),
+            resumed_rows=self._resumed_rows,
+            nulls=self.nulls,
+            bad_rows=[{"file": row.source, "row": row.number, "problem": row.problem} for row in self._bad],
+            tokens=progress.tokens,
+            seconds=progress.seconds,
+            rows_per_second=progress.rows / progress.seconds,
+            tokens_per_second=progress.tokens / progress.seconds,
+        )

@@ -1,0 +1,183 @@
+"""Which files are read: globs and folders expanded, formats told from names, compression undone."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ditto_fast.checks import one_of
+from ditto_fast.errors import DataError
+
+FORMATS = ("txt", "csv", "tsv", "jsonl", "parquet")
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+STDIN = "-"
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input.
+
+    Args:
+        path: The file; "-" for stdin.
+        format: One of `FORMATS`.
+    """
+
+    path: str
+    format: str
+
+    @property
+    def size(self) -> int | None:
+        """Bytes on disk, None for stdin."""
+        return None if self.path == STDIN else os.path.getsize(self.path)
+
+    def open(self) -> Opened:
+        """Opens it for reading, decompressed."""
+        raw = sys.stdin.buffer if self.path == STDIN else open(self.path, "rb")  # noqa: SIM115
+        compression = COMPRESSIONS.get(Path(self.path).suffix.lower())
+        if compression is None:
+            return Opened(raw, raw)
+        import pyarrow
+
+        return Opened(raw, io.BufferedReader(_Inflating(pyarrow.CompressedInputStream(raw, compression)), 1 << 20))
+
+
+class _Inflating(io.RawIOBase):
+    """Arrow's decompressing stream as Python's buffered readers want it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An open source.
+
+    Args:
+        raw: The file itself, whose position tells how much is read.
+        content: Its decompressed content.
+    """
+
+    raw: IO[bytes]
+    content: IO[bytes]
+
+    def close(self) -> None:
+        """Closes the file, but not stdin."""
+        if self.raw is not sys.stdin.buffer:
+            self.content.close()
+            self.raw.close()
+
+
+def find_sources(inputs: Iterable[str | os.PathLike[str]], form: str | None, leave_out: Path) -> list[Source]:
+    """The files that inputs name, in their order; those of a glob or a folder by name.
+
+    Args:
+        inputs: Files, globs, folders (searched deeply, for files of a known name), or "-" for stdin.
+        form: Format of all of them; by default each file's name tells, and stdin is "txt".
+        leave_out: A path that folders and globs do not count in: the output.
+
+    Raises:
+        DataError: A file is missing or its format unknown, or nothing matches.
+        OptionError: The format is none.
+    """
+    if form is not None:
+        one_of("format", form, FORMATS)
+    sources = [source for given in inputs for source in _expand(os.fspath(given), form, leave_out.resolve())]
+    if not sources:
+        raise DataError("No input: name files, globs, folders, or - for stdin.")
+    if sum(source.path == STDIN for source in sources) > 1:
+        raise DataError("stdin (-) is named twice; it can be read once.")
+    return sources
+
+
+def _expand(given: str, form: str | None, leave_out: Path) -> list[Source]:
+    if given == STDIN:
+        if form == "parquet":
+            raise DataError("A Parquet file cannot be read from stdin, since it is read from its end: name the file.")
+        return [Source(STDIN, form or "txt")]
+    path = Path(given)
+    if path.is_dir():
+        return _folder(path, form, leave_out)
+    if path.is_file():
+        return [Source(given, form or _known_format(given))]
+    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []
+    files = [name for name in matches if Path(name).is_file() and not _inside(Path(name), leave_out)]
+    if not files:
+        raise DataError(f"{given}: no such file{' (nothing matches)' if glob.has_magic(given) else ''}.")
+    return [Source(name, form or _known_format(name)) for name in files]
+
+
+def _folder(folder: Path, form: str | None, leave_out: Path) -> list[Source]:
+    files = [
+        path
+        for path in sorted(folder.rglob("*"))
+        # as Spark and Arrow have it: names that begin so are no data
+        if path.is_file() and not path.name.startswith((".", "_")) and not _inside(path, leave_out)
+    ]
+    found = [Source(str(path), form or told) for path in files if (told := format_of(path.name))]
+    if not found:
+        raise DataError(f"{folder} holds no file whose name ends in {', '.join(_endings())}.")
+    return found
+
+
+def _inside(path: Path, folder: Path) -> bool:
+    return folder == path.resolve() or folder in path.resolve().parents
+
+
+def format_of(name: str) -> str | None:
+    """The format that a file's name tells, None where it tells none.
+
+    Example:
+        >>> format_of("news.jsonl.gz"), format_of("image.png")
+        ('jsonl', None)
+    """
+    lowered = name.lower()
+    for suffix in COMPRESSIONS:
+        lowered = lowered.removesuffix(suffix)
+    suffix = Path(lowered).suffix.removeprefix(".")
+    compressed = lowered != name.lower()
+    return suffix if suffix in FORMATS and not (compressed and suffix == "parquet") else None
+
+
+def _known_format(name: str) -> str:
+    form = format_of(name)
+    if form is None:
+        raise DataError(
+            f"{name}: its name does not end in {', '.join(_endings())}; say what it is with --format "
+            f"({', '.join(FORMATS)})."
+        )
+    return form
+
+
+def _endings() -> Iterator[str]:
+    yield from (f".{form}" for form in FORMATS)
+    yield f"or {' or '.join(COMPRESSIONS)} after one of them"
+
+
+def names_and_sizes(sources: Sequence[Source]) -> list[list[str | int | None]]:
+    """What tells one list of inputs from another: names below the folder they share, and sizes."""
+    files = [os.path.abspath(source.path) for source in sources if source.path != STDIN]
+    shared = os.path.commonpath([os.path.dirname(path) for path in files]) if files else ""
+    return [
+        [STDIN if source.path == STDIN else Path(os.path.relpath(source.path, shared)).as_posix(), source.size]
+        for source in sources
+    ]
+
+
+def total_size(sources: Sequence[Source]) -> int | None:
+    """Bytes of all sources, None where that is not known."""
+    sizes = [source.size for source in sources]
+    return None if None in sizes else sum(size or 0 for size in sizes)
