@@ -53,6 +53,7 @@ def search(index: str | os.PathLike[str], queries: ArrayLike, k: int = 10) -> li
         OptionError: k is no positive integer, or the widths differ.
 
     Example:
+        >>> from ditto_fast import FastEncoder
         >>> from ditto_fast.corpora.encode import encode_corpus
         >>> encoder = FastEncoder("minilm-ditto", pooling="mean-first-last")
         >>> lines = "The cat is asleep.", "The bank raised rates."
@@ -118,7 +119,7 @@ def _read(
     return {start + i: (name, text) for i, name, text in zip(within.tolist(), ids, texts, strict=True)}
 
 
-def check_model(index: str | os.PathLike[str], model: Model, truncate_dim: int | None = None) -> None:
+def check_model(index: str | os.PathLike[str], model: Model) -> None:
     """Checks that queries of a model can be compared with a corpus.
 
     Raises:
@@ -127,8 +128,6 @@ def check_model(index: str | os.PathLike[str], model: Model, truncate_dim: int |
     metadata = read_shard(shard_paths(Path(index))[0]).metadata
     names = ("manifest_sha256", "head", "pooling")
     differs = [name for name in names if metadata[name] != getattr(model, name)]
-    if metadata["truncate_dim"] != truncate_dim:
-        differs.append("truncate_dim")
     if differs:
         raise DataError(
             f"{index} was embedded by {metadata['model']}, head {metadata['head']}, {metadata['pooling']}; the query's "

@@ -1,0 +1,288 @@
+"""Reading corpora: every format gives the same rows, and what is wrong with a row is said and moves no other."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+pyarrow = pytest.importorskip("pyarrow")
+from pyarrow import parquet  # noqa: E402
+
+from ditto_fast.corpora.blocks import cut_blocks  # noqa: E402
+from ditto_fast.corpora.rows import Row, RowReader  # noqa: E402
+from ditto_fast.corpora.sources import FORMATS, find_sources  # noqa: E402
+from ditto_fast.errors import DataError, OptionError  # noqa: E402
+
+TEXTS = ["A cat.", "", "naïve café", "two  spaces ", "line\u2028separator", "an emoji 🙂", 'a "quoted" word', "NUL\0"]
+IDS = [f"00{i}" for i in range(len(TEXTS))]
+
+
+def rows_of(path: Path, column: str = "text", id_column: str | None = None, form: str | None = None) -> list[Row]:
+    return list(RowReader(find_sources([path], form, path / "out"), column, id_column))
+
+
+def csv_bytes(texts: list[str], ids: list[str]) -> bytes:
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer).writerows([["id", "text"], *zip(ids, texts, strict=True)])
+    return buffer.getvalue().encode()
+
+
+def parquet_bytes(texts: object, ids: object) -> bytes:
+    buffer = io.BytesIO()
+    parquet.write_table(pyarrow.table({"id": ids, "text": texts}), buffer, row_group_size=3)
+    return buffer.getvalue()
+
+
+WRITE: dict[str, Callable[[list[str], list[str]], bytes]] = {
+    "txt": lambda texts, _: "".join(f"{text}\n" for text in texts).encode(),
+    "csv": csv_bytes,
+    "tsv": lambda texts, ids: "\n".join(
+        ["id\ttext", *(f"{name}\t{text}" for name, text in zip(ids, texts, strict=True))]
+    ).encode(),
+    "jsonl": lambda texts, ids: "".join(
+        json.dumps({"id": name, "text": text}) + "\n" for name, text in zip(ids, texts, strict=True)
+    ).encode(),
+    "parquet": parquet_bytes,
+}
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    ".gz": lambda data: gzip.compress(data[:20]) + gzip.compress(data[20:]),  # of two members, as appending makes
+    ".zst": lambda data: pyarrow.compress(data, codec="zstd", asbytes=True),
+}
+
+
+def test_every_format_has_a_writer_here():
+    assert set(WRITE) == set(FORMATS)
+
+
+@pytest.mark.parametrize("packing", PACK)
+@pytest.mark.parametrize("form", WRITE)
+def test_formats_give_the_same_rows(form: str, packing: str, tmp_path: Path):
+    if form == "parquet" and packing:
+        pytest.skip("a Parquet file compresses itself")
+    path = tmp_path / f"corpus.{form}{packing}"
+    path.write_bytes(PACK[packing](WRITE[form](TEXTS, IDS)))
+    ids = form != "txt"
+    rows = rows_of(path, id_column="id" if ids else None)
+    assert [row.text for row in rows] == TEXTS
+    assert [row.id for row in rows] == (IDS if ids else [None] * len(TEXTS))
+    assert [row.number for row in rows] == list(range(1, len(TEXTS) + 1))
+    assert not any(row.problem for row in rows)
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    texts=st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\t"), max_size=20)),
+    size=st.integers(1, 5),
+    form=st.sampled_from(FORMATS),
+)
+def test_blocks_hold_all_rows_in_order(texts: list[str], size: int, form: str, tmp_path: Path):
+    texts = [text.removeprefix("\ufeff") for text in texts]
+    path = tmp_path / f"any.{form}"
+    path.write_bytes(WRITE[form](texts, [str(i) for i in range(len(texts))]))
+    blocks = list(
+        cut_blocks(RowReader(find_sources([path], None, tmp_path / "out"), "text", None), size, False, "raise")
+    )
+    assert [text for block in blocks for text in block.texts] == texts
+    assert [row for block in blocks for row in block.ids] == list(range(len(texts)))
+    assert all(len(block) == size for block in blocks[:-1])
+    assert [block.number for block in blocks] == list(range(len(blocks)))
+
+
+BAD = [
+    ("txt", b"fine\n\xff\xfe\nfine\n", "invalid UTF-8 at byte 0"),
+    ("csv", b"text\nfine\n\xff\nfine\n", "invalid UTF-8 at character 0"),
+    ("csv", b"id,text\n1,fine\n2\n3,fine\n", "1 cells, expected 2"),
+    ("csv", b'id,text\n1,fine\n2,"a"b\n3,fine\n', "no CSV"),
+    ("tsv", b"id\ttext\n1\tfine\n2\ta\tb\n3\tfine\n", "3 cells, expected 2"),
+    ("jsonl", b'{"text": "fine"}\n{"text": null}\n{"text": "fine"}\n', "the text is null"),
+    ("jsonl", b'{"text": "fine"}\n{"text": 7}\n{"text": "fine"}\n', "int 7, expected a string"),
+    ("jsonl", b'{"text": "fine"}\n{"body": "x"}\n{"text": "fine"}\n', "no column 'text' (it has 'body')"),
+    ("jsonl", b'{"text": "fine"}\n\n{"text": "fine"}\n', "an empty line"),
+    ("jsonl", b'{"text": "fine"}\n{"text": \n{"text": "fine"}\n', "no JSON"),
+    ("jsonl", b'{"text": "fine"}\n["fine"]\n{"text": "fine"}\n', "expected a JSON object"),
+    ("jsonl", b'{"text": "fine"}\n{"text": "\\ud800"}\n{"text": "fine"}\n', "lone surrogate"),
+    ("jsonl", b'{"text": "fine"}\n{"text": "\xff"}\n{"text": "fine"}\n', "invalid UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("form", "content", "problem"), BAD, ids=[f"{row[0]}: {row[2]}" for row in BAD])
+def test_a_bad_row_is_named_and_moves_no_other(form: str, content: bytes, problem: str, tmp_path: Path):
+    path = tmp_path / f"bad.{form}"
+    path.write_bytes(content)
+    rows = rows_of(path)
+    assert [row.text for row in rows] == ["fine", None, "fine"]
+    assert problem in str(rows[1].problem)
+    with pytest.raises(DataError, match=r"bad\.\w+, row 2: .*--on-error null"):
+        list(cut_blocks(RowReader(find_sources([path], None, tmp_path), "text", None), 10, False, "raise"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        (pyarrow.array(["fine", None, "fine"]), "the text is null"),
+        (pyarrow.array(["fine", None, "fine"]).dictionary_encode(), "the text is null"),
+        (pyarrow.array([b"fine", b"\xff", b"fine"]).view(pyarrow.string()), "invalid UTF-8 at byte 0"),
+    ],
+    ids=["null", "dictionary", "utf8"],
+)
+def test_a_bad_row_of_parquet(texts: object, problem: str, tmp_path: Path):
+    path = tmp_path / "bad.parquet"
+    path.write_bytes(parquet_bytes(texts, pyarrow.array([1, 2, 3])))
+    rows = rows_of(path, id_column="id")
+    assert [(row.id, row.text) for row in rows] == [(1, "fine"), (2, None), (3, "fine")]
+    assert rows[1].problem == problem
+
+
+@pytest.mark.parametrize("values", [pyarrow.array([1, 2]), pyarrow.array([b"a", b"b"]), pyarrow.array([["a"], ["b"]])])
+def test_a_parquet_column_that_is_no_text(values: object, tmp_path: Path):
+    path = tmp_path / "bad.parquet"
+    path.write_bytes(parquet_bytes(values, values))
+    assert all("expected a string" in str(row.problem) for row in rows_of(path))
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
+def test_a_file_without_the_column_keeps_its_rows(form: str, tmp_path: Path):
+    path = tmp_path / f"corpus.{form}"
+    path.write_bytes(WRITE[form](TEXTS, IDS))
+    rows = rows_of(path, column="body", id_column="id")
+    assert [row.id for row in rows] == IDS
+    assert {row.problem for row in rows} == {"no column 'body' (it has 'id', 'text')"}
+
+
+def test_windows_lines_a_byte_order_mark_and_a_missing_last_newline(tmp_path: Path):
+    path = tmp_path / "windows.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\n\r\ntwo\vhalf")
+    assert [row.text for row in rows_of(path)] == ["one", "", "two\vhalf"]
+    path = tmp_path / "windows.csv"
+    path.write_bytes(b'\xef\xbb\xbftext,id\r\n"a\nb",1\r\nc,2\r\n')
+    assert [(row.text, row.id) for row in rows_of(path, id_column="id")] == [("a\nb", "1"), ("c", "2")]
+
+
+def test_quotes_in_tsv_are_text(tmp_path: Path):
+    path = tmp_path / "quotes.tsv"
+    path.write_bytes(b'text\n"Hello," he said\nan inch is 1"\n')
+    assert [row.text for row in rows_of(path)] == ['"Hello," he said', 'an inch is 1"']
+
+
+def test_a_long_cell_is_whole(tmp_path: Path):
+    path = tmp_path / "long.csv"
+    path.write_bytes(csv_bytes(["x" * 300_000], ["1"]))
+    assert len(str(rows_of(path)[0].text)) == 300_000
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("cut.txt.gz", gzip.compress(b"one\ntwo\n")[:-6], "cut short"),
+        ("cut.txt.zst", pyarrow.compress(b"one\n" * 99, codec="zstd", asbytes=True)[:-6], "cut short"),
+        ("none.txt.gz", b"plain text", "cannot be read"),
+        ("cut.parquet", parquet_bytes(TEXTS, IDS)[:-20], "cannot be read as Parquet"),
+        ("open.csv", b'text\nfine\n"never closed\nlost\n', "a quoted cell never ends"),
+        ("twice.csv", b"text,text\na,b\n", "2 columns 'text'"),
+        ("ids.txt", b"a\n", "no column 'id'"),
+    ],
+)
+def test_a_broken_file_is_an_error_that_names_it(name: str, content: bytes, message: str, tmp_path: Path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=message) as error:
+        rows_of(path, id_column="id" if name == "ids.txt" else None)
+    assert name in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"text": "a"}', "no column 'id'"),
+        ('{"text": "a", "id": null}', "the id is null"),
+        ('{"text": "a", "id": true}', "bool True"),
+        ('{"text": "a", "id": 9223372036854775808}', "more than 64 bits"),
+        ('{"text": "a", "id": "x"}', "expected int as before"),
+    ],
+)
+def test_a_bad_id_is_a_bad_row(line: str, problem: str, tmp_path: Path):
+    path = tmp_path / "ids.jsonl"
+    path.write_text(f'{{"text": "first", "id": 1}}\n{line}\n')
+    reader = RowReader(find_sources([path], None, tmp_path), "text", "id")
+    (block,) = cut_blocks(reader, 10, True, "null")
+    assert block.ids == [1, None]
+    assert block.texts == ["first", None]
+    assert problem in str(block.bad[0].problem)
+
+
+def test_folders_and_globs_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("b.txt", "a.jsonl", "deep/c.csv.gz", "_hidden.txt", ".secret.txt", "image.png", "out/part-0.parquet"):
+        path = tmp_path / "data" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    out = tmp_path / "data" / "out"
+    assert [source.path for source in find_sources(["data"], None, out)] == [
+        "data/a.jsonl",
+        "data/b.txt",
+        "data/deep/c.csv.gz",
+    ]
+    assert [source.path for source in find_sources(["data/*.txt", "data/a.jsonl"], None, out)] == [
+        "data/_hidden.txt",
+        "data/b.txt",
+        "data/a.jsonl",
+    ]
+    assert [source.format for source in find_sources(["data/image.png"], "txt", out)] == ["txt"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "form", "message"),
+    [
+        (["missing.txt"], None, "no such file"),
+        (["*.txt"], None, "nothing matches"),
+        (["file.png"], None, "--format"),
+        (["empty"], None, "holds no file"),
+        ([], None, "No input"),
+        (["-", "-"], None, "named twice"),
+        (["-"], "parquet", "stdin"),
+    ],
+)
+def test_inputs_that_are_none(inputs: list[str], form: str | None, message: str, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.png").touch()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match=message):
+        find_sources(inputs, form, tmp_path / "out")
+
+
+def test_an_unknown_format_lists_the_known():
+    with pytest.raises(OptionError, match=r"jsonl.*parquet"):
+        find_sources(["-"], "xml", Path("out"))
+
+
+def test_long_texts_make_short_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ditto_fast.corpora.blocks.MAX_CHARACTERS", 100)
+    path = tmp_path / "long.txt"
+    path.write_text(("x" * 60 + "\n") * 5)
+    reader = RowReader(find_sources([path], None, tmp_path), "text", None)
+    assert [len(block) for block in cut_blocks(reader, 10, False, "raise")] == [2, 2, 1]
+
+
+def test_origins_are_those_of_the_files(tmp_path: Path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("one\ntwo\n")
+    paths = [tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "b.txt"]
+    (block,) = cut_blocks(RowReader(find_sources(paths, None, tmp_path / "out"), "text", None), 10, False, "raise")
+    origins = [block.origin(i, "bad") for i in range(6)]
+    assert [(Path(row.source).name, row.number) for row in origins] == [
+        ("a.txt", 1),
+        ("a.txt", 2),
+        ("b.txt", 1),
+        ("b.txt", 2),
+        ("b.txt", 1),
+        ("b.txt", 2),
+    ]
