@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from inspect import signature
 from pathlib import Path
-from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,19 +18,19 @@ from ditto_fast.backends import open_runner, select_backend
 from ditto_fast.batches import CPU_TOKEN_BUDGET, GPU_TOKEN_BUDGET, BatchRule, pad
 from ditto_fast.checks import one_of, positive_int
 from ditto_fast.cpus import available_cpus
+from ditto_fast.embedder import Embedder
 from ditto_fast.errors import EncoderClosedError, ExportDirectoryError
 from ditto_fast.pooling import DEFAULT_POOLING, normalize
 from ditto_fast.providers import CPU, Providers
 from ditto_fast.quantization import EMBEDDING_PRECISIONS, quantize_embeddings
 from ditto_fast.results import check_finite, convert
 from ditto_fast.runner import GraphRunner
-from ditto_fast.scheduler import Done, Scheduler
+from ditto_fast.scheduler import Done
 from ditto_fast.selection import select
 from ditto_fast.similarity import similarity, similarity_pairwise
 from ditto_fast.streams import chunks_of
 from ditto_fast.texts import Sentences, as_texts
 from ditto_fast.tokenizer import Tokenizer, resolve_max_seq_length
-from ditto_fast.workers import WorkerPool
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -96,20 +95,19 @@ class FastEncoder:
         verify: bool = False,
     ) -> None:
         self._arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        self._num_threads = available_cpus() if num_threads is None else positive_int("num_threads", num_threads)
-        self._num_workers = positive_int("num_workers", num_workers) if num_workers != 0 else 0
+        threads = available_cpus() if num_threads is None else positive_int("num_threads", num_threads)
+        workers = positive_int("num_workers", num_workers) if num_workers != 0 else 0
         self._nonfinite = one_of("nonfinite", nonfinite, ("raise", "zero"))
         self._prompts = dict(prompts or {})
         self._selection = select_backend(Path(onnx_path), pooling, precision, pooling_backend, providers)
         if verify:
             verify_files(self._selection.directory, self.manifest)
-        self._runner: GraphRunner | None = open_runner(self._selection, providers, session_options)
-        budget = CPU_TOKEN_BUDGET if self._runner.provider == CPU else GPU_TOKEN_BUDGET
+        runner = open_runner(self._selection, providers, session_options)
+        self._embedder: Embedder | None = Embedder(runner, self.manifest.hidden_size, threads, workers)
+        budget = CPU_TOKEN_BUDGET if runner.provider == CPU else GPU_TOKEN_BUDGET
         self._max_tokens = budget if max_batch_tokens is None else positive_int("max_batch_tokens", max_batch_tokens)
         self.max_seq_length = self.manifest.max_seq_length if max_seq_length is None else max_seq_length
         self._tokens_runner: GraphRunner | None = None
-        self._pool: WorkerPool | None = None
-        self._pool_lock = Lock()
 
     @classmethod
     def from_pretrained(
@@ -184,12 +182,12 @@ class FastEncoder:
     @property
     def provider(self) -> str:
         """ONNX Runtime's name of the provider that runs."""
-        return self._open_runner().provider
+        return self._open().runner.provider
 
     @property
     def num_workers(self) -> int:
         """Worker processes of a call, 0 for none."""
-        return self._num_workers
+        return self._open().num_workers
 
     @property
     def max_seq_length(self) -> int:
@@ -207,7 +205,7 @@ class FastEncoder:
                 f"{self.manifest.vocab_size}: they do not belong together. Export again."
             )
         self._arguments["max_seq_length"] = self._max_seq_length = length
-        self._tokenizer = tokenizer
+        self._open().tokenizer = tokenizer
 
     def get_sentence_embedding_dimension(self) -> int:
         """Width H of an embedding."""
@@ -267,7 +265,8 @@ class FastEncoder:
         rule = BatchRule(self._max_tokens, batch_size, uniform_length)
         # nothing is said of disable= where a bar is wanted: TQDM_DISABLE=1 decides then
         with tqdm(total=len(texts), unit="sentence") if show_progress_bar else tqdm(disable=True) as progress:
-            embeddings = self._embed_all(texts, rule, deduplicate, lambda count, _: progress.update(count))
+            done = lambda count, _: progress.update(count)  # noqa: E731
+            embeddings = self._open().embed(texts, rule, deduplicate, done, self._arguments)
             progress.update(len(texts) - progress.n)  # those that had been computed already
         embeddings = check_finite(embeddings, self._nonfinite)
         embeddings = embeddings[:, :truncate_dim]
@@ -276,20 +275,9 @@ class FastEncoder:
         result = quantize_embeddings(embeddings, precision) if precision != "float32" else embeddings
         return convert(result[0] if single else result, convert_to_numpy, convert_to_tensor)
 
-    def _embed_all(self, texts: list[str], rule: BatchRule, deduplicate: bool, done: Done) -> FloatArray:
-        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))} if deduplicate else {}
-        distinct = list(numbers) if deduplicate else texts
-        if self._num_workers and len(distinct) > 1:
-            embeddings = self._workers().run(distinct, rule, self.manifest.hidden_size, done)
-        else:
-            embeddings = self.embed_texts(distinct, rule, done)
-        return embeddings[[numbers[text] for text in texts]] if len(distinct) < len(texts) else embeddings
-
     def embed_texts(self, texts: list[str], rule: BatchRule, done: Done) -> FloatArray:
         """Embeds checked texts in this process: (n, H), neither normalised nor checked for NaN."""
-        runner = self._open_runner()
-        scheduler = Scheduler(self._tokenizer, runner.embed, self.manifest.hidden_size, self._num_threads)
-        return scheduler.run(texts, rule, done)
+        return self._open().embed_here(texts, rule, done)
 
     def embed_block(self, texts: list[str], done: Done) -> FloatArray:
         """Embeds checked texts as `encode` does, neither normalised nor checked for NaN.
@@ -303,7 +291,8 @@ class FastEncoder:
         Returns:
             Embeddings (n, H).
         """
-        return self._embed_all(texts, BatchRule(self._max_tokens, spread=False), deduplicate=True, done=done)
+        rule = BatchRule(self._max_tokens, spread=False)
+        return self._open().embed(texts, rule, True, done, self._arguments)
 
     def encode_query(self, sentences: Sentences, prompt: str | None = None, **options: Any) -> Any:
         """Embeds queries: `encode` with the "query" prompt, or another, before each text.
@@ -355,7 +344,7 @@ class FastEncoder:
     def tokenize(self, sentences: Sentences) -> dict[str, NDArray[np.int64]]:
         """Token ids and attention mask of a padded batch: input_ids and attention_mask (n, T)."""
         texts, _ = as_texts(sentences)
-        input_ids, mask = pad(self._tokenizer(texts), self.manifest.pad_token_id)
+        input_ids, mask = pad(self._open().tokenizer(texts), self.manifest.pad_token_id)
         return {"input_ids": input_ids, "attention_mask": mask}
 
     def token_weights(self, sentence: str) -> list[tuple[str, float]]:
@@ -369,32 +358,23 @@ class FastEncoder:
             tokens = select(self._selection.directory, DEFAULT_POOLING, self.precision, kind="tokens")
             self._tokens_runner = GraphRunner(tokens, self._arguments["providers"], self._arguments["session_options"])
         (text,), _ = as_texts([sentence])
-        outputs, _ = self._tokens_runner.run(self._tokenizer([text]))
-        return list(zip(self._tokenizer.tokens(text), outputs["attention_diagonal"][0].tolist(), strict=True))
+        outputs, _ = self._tokens_runner.run(self._open().tokenizer([text]))
+        return list(zip(self._open().tokenizer.tokens(text), outputs["attention_diagonal"][0].tolist(), strict=True))
 
     similarity = staticmethod(similarity)
     similarity_pairwise = staticmethod(similarity_pairwise)
 
-    def _open_runner(self) -> GraphRunner:
-        if self._runner is None:
+    def _open(self) -> Embedder:
+        if self._embedder is None:
             raise EncoderClosedError("This encoder is closed; make a new FastEncoder.")
-        return self._runner
-
-    def _workers(self) -> WorkerPool:
-        self._open_runner()
-        with self._pool_lock:
-            if self._pool is None:
-                threads = max(1, self._num_threads // self._num_workers)
-                arguments = {**self._arguments, "num_workers": 0, "num_threads": threads}
-                self._pool = WorkerPool(arguments, self._num_workers)
-            return self._pool
+        return self._embedder
 
     def close(self) -> None:
         """Ends worker processes and frees the graph; the encoder cannot be used afterwards."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
-        self._runner = self._tokens_runner = None
+        embedder, self._embedder = self._embedder, None
+        if embedder is not None:
+            embedder.close()
+        self._tokens_runner = None
 
     def __enter__(self) -> FastEncoder:
         return self
@@ -409,9 +389,10 @@ class FastEncoder:
         self.__init__(**arguments)  # type: ignore[misc]
 
     def __repr__(self) -> str:
-        provider = self._runner.provider if self._runner is not None else "closed"
+        embedder = self._embedder
+        state = f"provider={embedder.runner.provider!r}, num_threads={embedder.num_threads}" if embedder else "closed"
         return (
             f"FastEncoder({str(self.path)!r}, model={self.manifest.source['model_id']!r}, "
             f"head={self.manifest.head!r}, pooling={self.pooling!r}, precision={self.precision!r}, "
-            f"provider={provider!r}, num_threads={self._num_threads})"
+            f"{state})"
         )

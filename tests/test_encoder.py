@@ -36,7 +36,7 @@ def encoder(minilm_export: Path) -> FastEncoder:
 
 
 def test_vectors_are_those_of_the_eager_model(encoder: FastEncoder, minilm: Path):
-    ids = encoder._tokenizer(["A man is eating food."])[0][None]
+    ids = encoder._open().tokenizer(["A man is eating food."])[0][None]
     inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
     expected = eager_reference(minilm, inputs, 1, 10)["sentence_embedding"][0]
     assert within(encoder.encode("A man is eating food."), expected)
@@ -220,15 +220,15 @@ def test_padding_is_on_the_right_whatever_the_tokenizer_says(minilm_export: Path
 
 def test_a_text_without_a_token_is_a_zero_vector(encoder: FastEncoder):
     """Some tokenizers add no special tokens: an empty text then has no token at all."""
-    empty, full = np.array([], np.int64), encoder._tokenizer(["rain"])[0]
-    alone = encoder._open_runner().embed([empty])
+    empty, full = np.array([], np.int64), encoder._open().tokenizer(["rain"])[0]
+    alone = encoder._open().runner.embed([empty])
     assert alone.shape == (1, 384)
     assert (alone == 0).all()
-    both = encoder._open_runner().embed([full, empty])
+    both = encoder._open().runner.embed([full, empty])
     assert (both[1] == 0).all()
     assert within(both[0], encoder.encode("rain"))
 
 
 def test_an_id_past_the_embedding_table_is_said_in_words(encoder: FastEncoder):
     with pytest.raises(ExportDirectoryError, match="gave the id 99999"):
-        encoder._open_runner().embed([np.array([101, 99999, 102])])
+        encoder._open().runner.embed([np.array([101, 99999, 102])])

@@ -38,7 +38,8 @@ def encoder(tiny_export: Path) -> FastEncoder:
 def test_each_distinct_text_is_computed_once_and_the_result_is_the_same(tiny_export: Path, monkeypatch):
     encoder = FastEncoder(tiny_export)
     seen: list[str] = []
-    monkeypatch.setattr(encoder, "_tokenizer", lambda texts, real=encoder._tokenizer: seen.extend(texts) or real(texts))
+    tokenizer = encoder._open().tokenizer
+    monkeypatch.setattr(encoder._open(), "tokenizer", lambda texts: seen.extend(texts) or tokenizer(texts))
     once = encoder.encode(["b", "a", "b", "b"])
     assert sorted(seen) == ["a", "b"]
     assert (once[0] == once[2]).all()
@@ -57,7 +58,7 @@ def test_more_texts_than_a_chunk_come_back_in_order(encoder: FastEncoder):
 def test_batch_size_is_honoured(tiny_export: Path, monkeypatch):
     encoder = FastEncoder(tiny_export, num_threads=1)
     sizes: list[int] = []
-    runner = encoder._open_runner()
+    runner = encoder._open().runner
     monkeypatch.setattr(runner, "embed", lambda ids, real=runner.embed: sizes.append(len(ids)) or real(ids))
     encoder.encode([f"text {i}" for i in range(10)], batch_size=4)
     assert sizes == [4, 4, 2]
@@ -67,7 +68,7 @@ def test_padding_waste_on_sts_is_under_two_percent(minilm_export: Path, senteval
     encoder = FastEncoder(minilm_export)
     path = senteval / "downstream" / "STS" / "STSBenchmark" / "sts-test.csv"
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").strip().split("\n")]
-    lengths = [len(ids) for ids in encoder._tokenizer([row[c].strip() for row in rows for c in (5, 6)])]
+    lengths = [len(ids) for ids in encoder._open().tokenizer([row[c].strip() for row in rows for c in (5, 6)])]
     batches = plan_batches(lengths, BatchRule(encoder._max_tokens))
     padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
     assert padded / sum(lengths) < 1.02
@@ -75,7 +76,7 @@ def test_padding_waste_on_sts_is_under_two_percent(minilm_export: Path, senteval
 
 def test_uniform_length_pads_nothing(tiny_export: Path, monkeypatch):
     encoder = FastEncoder(tiny_export)
-    runner = encoder._open_runner()
+    runner = encoder._open().runner
     lengths: list[set[int]] = []
     monkeypatch.setattr(runner, "embed", lambda ids, real=runner.embed: lengths.append({*map(len, ids)}) or real(ids))
     vectors = encoder.encode(TEXTS, uniform_length=True)
@@ -202,7 +203,7 @@ def test_session_options_are_the_users_last_word(tiny_export: Path):
         seen.append(options)
 
     encoder = FastEncoder(tiny_export, session_options=configure)
-    assert encoder._open_runner().session.get_session_options().intra_op_num_threads == 2
+    assert encoder._open().runner.session.get_session_options().intra_op_num_threads == 2
     assert len(seen) == 1
 
 
@@ -247,7 +248,7 @@ def test_auto_falls_back_with_one_warning():
 def test_io_binding_gives_the_same_vectors(tiny_export: Path, monkeypatch):
     """The path of every provider but the CPU's, here on the CPU's."""
     bound = FastEncoder(tiny_export)
-    runner = bound._open_runner()
+    runner = bound._open().runner
     monkeypatch.setattr(type(runner), "provider", "elsewhere")
     assert within(bound.encode(TEXTS), FastEncoder(tiny_export).encode(TEXTS))
 
