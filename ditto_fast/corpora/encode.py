@@ -17,7 +17,7 @@ from ditto_fast.corpora.sources import find_sources, total_size
 from ditto_fast.encoder import FastEncoder
 
 DTYPES = ("float32", "float16")
-SHARD_ROWS = 16384
+SHARD_ROWS = 8192
 
 
 def encode_corpus(

@@ -95,6 +95,7 @@ class Run:
         with ReadAhead(blocks) as ahead, WriteBehind() as writing:
             for block, embeddings in self._engine.embed(self._missing(ahead), settings.prompt, self._progress.texts):
                 writing.submit(self._write, block, embeddings)
+                del block, embeddings  # or they would stay while the next block is embedded
             writing.wait()
         self._check_no_more()
         self._write_summary()
@@ -136,7 +137,9 @@ class Run:
                 "float32 and --normalize, or pass --on-error null to go on with null embeddings there.",
                 [block.first_row + row for row in not_finite],
             )
-        write_shard(self._folder, block, finished[finite], rows[finite], not_finite, settings)
+        if not_finite:
+            finished, rows = finished[finite], rows[finite]
+        write_shard(self._folder, block, finished, rows, not_finite, settings)
         self._progress.block(len(block))
         self._note_bad(block, not_finite)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 METADATA_KEY = b"ditto_fast"
 ID, TEXT, EMBEDDING = "id", "text", "embedding"
 _PATTERN = "part-*.parquet"
+_ROW_GROUP = 2048  # rows that the writer and readers hold at once
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def write_shard(
             parquet.write_table(
                 table,
                 temporary,
-                row_group_size=max(1, len(block)),
+                row_group_size=_ROW_GROUP,
                 use_dictionary=False,
                 compression={ID: "zstd", TEXT: "zstd", f"{EMBEDDING}.list.element": "none"},
                 write_statistics=[ID],
@@ -134,8 +135,10 @@ def _table(
 
     missing = np.ones(len(block), bool)
     missing[rows] = False
-    values = np.zeros((len(block), settings.width), embeddings.dtype)
-    values[rows] = embeddings
+    values = embeddings
+    if missing.any():
+        values = np.zeros((len(block), settings.width), embeddings.dtype)
+        values[rows] = embeddings
     columns = {ID: pyarrow.array(block.ids, id_type(block.ids))}
     if settings.keep_text:
         columns[TEXT] = pyarrow.array(block.texts, pyarrow.large_string())
