@@ -65,6 +65,10 @@ class WorkerError(DittoError, RuntimeError):
     """A worker process that died."""
 
 
+class ClusterError(DittoError, RuntimeError):
+    """A Ray cluster that cannot be reached, or that lacks what is asked of it."""
+
+
 class EncoderClosedError(DittoError, RuntimeError):
     """An encoder that is used after close()."""
 
@@ -75,6 +79,10 @@ class NonFiniteError(DittoError, ArithmeticError):
     def __init__(self, message: str, rows: list[int]) -> None:
         super().__init__(message)
         self.rows = rows
+
+    def __reduce__(self) -> tuple[type, tuple[str, list[int]]]:
+        """By both arguments: an exception is otherwise unpickled, as where a worker raised it, by its message alone."""
+        return type(self), (str(self), self.rows)
 
 
 class ProviderError(DittoError, RuntimeError):

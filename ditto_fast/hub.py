@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from ditto_fast.artifact import MANIFEST_FILE, Manifest
 from ditto_fast.checks import one_of
 from ditto_fast.errors import ExportDirectoryError, ModelNotFoundError, OptionError
 from ditto_fast.pooling import POOLINGS
-from ditto_fast.selection import choose_graph
+from ditto_fast.selection import choose_graph, companions
 
 
 def check_token(token: str | None) -> None:
@@ -48,29 +50,61 @@ def fetch_export(
     Raises:
         ExportDirectoryError: The repository has no manifest, a broken one, or lacks a file.
         ModelNotFoundError: The repository cannot be reached, or is not in the cache.
-        OptionError: The pooling or the token is none.
+        OptionError: The pooling, the precision or the token is none.
     """
+    fetch = partial(_fetch, repo_id, token=token, cache_dir=cache_dir, local_files_only=local_files_only)
+    with _refusals(repo_id, pooling, token):
+        folder = fetch(MANIFEST_FILE, revision).parent
+        manifest = Manifest.read(folder)
+        commit = folder.name  # one commit for all files, whatever is pushed meanwhile
+        graph = fetch(choose_graph(manifest, pooling, precision), commit)
+        for name in companions(manifest, graph):
+            fetch(name, commit)
+    return folder
+
+
+def find_commit(repo_id: str, pooling: str | None, precision: str | None, revision: str | None) -> str:
+    """The commit of an export on the hub that has a graph for `pooling`; only its manifest is downloaded.
+
+    Raises:
+        ExportDirectoryError: The repository has no manifest, or a broken one.
+        ModelNotFoundError: The repository cannot be reached, or is not in the cache.
+        OptionError: The pooling or the precision is none.
+    """
+    with _refusals(repo_id, pooling, None):
+        folder = _fetch(repo_id, MANIFEST_FILE, revision).parent
+        choose_graph(Manifest.read(folder), pooling, precision)
+    return folder.name
+
+
+def _fetch(
+    repo_id: str,
+    name: str,
+    revision: str | None,
+    *,
+    token: str | None = None,
+    cache_dir: str | Path | None = None,
+    local_files_only: bool = False,
+) -> Path:
     from huggingface_hub import hf_hub_download
+
+    path = hf_hub_download(
+        repo_id, name, revision=revision, token=token, cache_dir=cache_dir, local_files_only=local_files_only
+    )
+    return Path(path)
+
+
+@contextmanager
+def _refusals(repo_id: str, pooling: str | None, token: str | None) -> Iterator[None]:
+    """Checks what needs no network, and turns a refusal of the block into one of our errors."""
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     check_token(token)
     if pooling is not None:
         one_of("pooling", pooling, POOLINGS)
-
-    def fetch(name: str, commit: str | None) -> Path:
-        path = hf_hub_download(
-            repo_id, name, revision=commit, token=token, cache_dir=cache_dir, local_files_only=local_files_only
-        )
-        return Path(path)
-
     try:
-        folder = fetch(MANIFEST_FILE, revision).parent
-        manifest = Manifest.read(folder)
-        commit = folder.name  # one commit for all files, whatever is pushed meanwhile
-        graph = fetch(choose_graph(manifest, pooling, precision), commit)
-        for name in _companions(manifest, graph):
-            fetch(name, commit)
-    except ExportDirectoryError:
+        yield
+    except (ExportDirectoryError, OptionError):
         raise
     except (OSError, ValueError) as error:
         if isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError):
@@ -82,12 +116,3 @@ def fetch_export(
             f"{repo_id!r} is neither an export directory nor an export that could be loaded from the hub: "
             f"{reason(error)} Check the name and the token; offline, load it once with a network, or pass a folder."
         ) from error
-    return folder
-
-
-def _companions(manifest: Manifest, graph: Path) -> Iterable[str]:
-    """The JSON files, and the graph's external weights: an ONNX file names them in plain bytes."""
-    names = [name for name in manifest.files if "/" not in name]
-    weights = [name for name in names if not name.endswith((".json", ".onnx", ".txt"))]
-    content = graph.read_bytes() if weights else b""
-    return [name for name in names if name.endswith(".json")] + [name for name in weights if name.encode() in content]

@@ -97,6 +97,22 @@ def choose_graph(
     return graph_file(kind, chosen)
 
 
+def companions(manifest: Manifest, graph: Path) -> list[str]:
+    """What a graph file needs beside it: the JSON files, and its external weights.
+
+    Args:
+        manifest: The manifest of its export.
+        graph: The .onnx file, which names its weights in plain bytes.
+
+    Returns:
+        Names of files of the export directory.
+    """
+    names = [name for name in manifest.files if "/" not in name]
+    weights = [name for name in names if not name.endswith((".json", ".onnx", ".txt"))]
+    content = graph.read_bytes() if weights else b""
+    return [name for name in names if name.endswith(".json")] + [name for name in weights if name.encode() in content]
+
+
 def _check_files(selection: Selection) -> None:
     """Names a file that was lost on the way; graphs refer to the file of shared weights by name."""
     weights = weights_file(selection.info.precision)

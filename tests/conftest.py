@@ -85,6 +85,26 @@ def tiny_export(checkpoint: Callable[[str], Path], tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture(scope="session")
+def local_ray() -> Iterator[None]:
+    """A Ray of this machine with two CPUs; its start takes seconds, so all tests share it."""
+    import ray
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # for the workers, which import what tests send them
+        ray.init(
+            address="local",
+            num_cpus=2,
+            object_store_memory=200 << 20,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="error",
+        )
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="session")
 def command() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs an installed command and returns what it printed."""
 
