@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float32]
 
-# Embeddings of texts; what else `RayEncoders.submit` is given goes to it
-Encode = Callable[..., FloatArray]
+# encoder, texts and what else `RayEncoders.submit` is given -> what its future gives
+Encode = Callable[..., Any]
 
 _PROBE_S = 5
 # what a gRPC client says first; a server answers with a frame of the same type, or asks for TLS
@@ -100,8 +100,8 @@ class _Worker:
         """Opens the encoder, or raises why not."""
         self._encoder  # noqa: B018
 
-    def encode(self, texts: list[str], more: tuple[Any, ...], options: dict[str, Any]) -> FloatArray:
-        """Embeddings (n, H) of texts."""
+    def encode(self, texts: list[str], more: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """What the function gives for texts."""
         return self._encode(self._encoder, texts, *more, **options)
 
 
@@ -139,14 +139,14 @@ class RayEncoders:
         self._model = prepare(model, num_cpus=num_cpus, num_gpus=num_gpus, **model_options)
         remote = ray.remote(num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1)(_Worker)
         self._actors: list[ActorHandle] = [remote.remote(self._model, encode) for _ in range(concurrency)]
-        self._waiting: list[set[Future[FloatArray]]] = [set() for _ in range(concurrency)]
+        self._waiting: list[set[Future[Any]]] = [set() for _ in range(concurrency)]
         try:
             ray.get([actor.open.remote() for actor in self._actors])
         except BaseException:
             self.close()
             raise
 
-    def submit(self, texts: list[str], *more: Any, **options: Any) -> Future[FloatArray]:
+    def submit(self, texts: list[str], *more: Any, **options: Any) -> Future[Any]:
         """Hands texts to the actor with the fewest waiting; nothing limits how many wait, so let a few wait at most.
 
         Args:
@@ -155,7 +155,8 @@ class RayEncoders:
             **options: Further arguments of `encode`.
 
         Returns:
-            The embeddings (n, H) to come. An error of `encode` is raised by `result()`, with its own type.
+            What `encode` gives, to come: embeddings (n, H) by default. An error of it is raised by `result()`, with
+            its own type.
 
         Raises:
             EncoderClosedError: After `close`.
@@ -163,7 +164,7 @@ class RayEncoders:
         if not self._actors:
             raise EncoderClosedError("These encoders are closed; make new RayEncoders.")
         actor, waiting = min(zip(self._actors, self._waiting, strict=True), key=lambda pair: len(pair[1]))
-        future: Future[FloatArray] = actor.encode.remote(texts, more, options).future()
+        future: Future[Any] = actor.encode.remote(texts, more, options).future()
         waiting.add(future)
         future.add_done_callback(waiting.discard)
         return future

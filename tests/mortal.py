@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ditto_fast import FastEncoder
+from ditto_fast.corpora import ray_engine
 from ditto_fast.distributed import _Embedder
 from ditto_fast.errors import NonFiniteError
 
@@ -37,6 +38,11 @@ class MortalEmbedder(_Embedder):
 def encode(encoder: FastEncoder, texts: list[str], scale: float = 1.0) -> np.ndarray:
     _die_once(texts)
     return encoder.encode(texts) * np.float32(scale)
+
+
+def embed_block(encoder: FastEncoder, texts: list[str]) -> tuple:
+    _die_once(texts)
+    return ray_engine.embed_block(encoder, texts)
 
 
 def refuse(encoder: FastEncoder, texts: list[str], calls: Path) -> np.ndarray:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ditto_fast.checks import one_of
 from ditto_fast.cli.console import run, stderr
 from ditto_fast.corpora.encode import DTYPES, SHARD_ROWS, encode_corpus
 from ditto_fast.corpora.run import Summary
 from ditto_fast.corpora.sources import FORMATS
 from ditto_fast.encoder import FastEncoder
+from ditto_fast.errors import OptionError
+
+if TYPE_CHECKING:
+    from ditto_fast.corpora.ray_engine import RayEngine
+
+ENGINES = ("local", "ray")
 
 
 def _encode(
@@ -41,23 +48,27 @@ def _encode(
     shard_rows: Annotated[int, typer.Option(help="Rows of a shard at most.")] = SHARD_ROWS,
     on_error: Annotated[str, typer.Option(help="At a bad row: raise, or null for a null embedding there.")] = "raise",
     provider: Annotated[str, typer.Option(help="cpu, cuda, tensorrt, coreml, openvino or auto.")] = "cpu",
-    num_threads: Annotated[int | None, typer.Option(help="Threads in all; the CPUs it may use by default.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes to share the threads; 0 for none.")] = 0,
+    num_threads: Annotated[
+        int | None, typer.Option(help="Threads in all; the CPUs it may use by default. On Ray of each worker: 1.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(help="Processes to share the threads; 0 for none. On Ray actors; 0 for all that fit.")
+    ] = 0,
+    engine: Annotated[str, typer.Option(help=f"Who computes: {', '.join(ENGINES)}.")] = ENGINES[0],
+    ray_address: Annotated[
+        str | None, typer.Option(help="host:port of a Ray cluster's head; by default Ray is started here.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Begin anew where the output was begun otherwise.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Embed the texts of files of any size; killed, the same command goes on where it was."""
-    encoder = FastEncoder.from_pretrained(
-        model,
-        pooling=pooling,
-        precision=precision,
-        max_seq_length=max_seq_length,
-        providers=provider,
-        num_threads=num_threads,
-        num_workers=workers,
-    )
-    with encoder:
+    one_of("--engine", engine, ENGINES)
+    if ray_address is not None and engine != "ray":
+        raise OptionError("--ray-address is for --engine ray; leave it out, or name that engine.")
+    run_by = {"providers": provider, "num_workers": workers}
+    chosen = {"pooling": pooling, "precision": precision, "max_seq_length": max_seq_length}
+    with _opened(model, engine, ray_address, num_threads, {**run_by, **chosen}) as encoder:
         summary = encode_corpus(
             inputs,
             encoder,
@@ -79,6 +90,16 @@ def _encode(
         typer.echo(json.dumps(summary.to_dict(), indent=2))
     if not quiet:
         _tell(summary)
+
+
+def _opened(
+    model: str, engine: str, ray_address: str | None, num_threads: int | None, options: dict[str, Any]
+) -> FastEncoder | RayEngine:
+    if engine == "local":
+        return FastEncoder.from_pretrained(model, num_threads=num_threads, **options)
+    from ditto_fast.corpora.ray_engine import RayEngine
+
+    return RayEngine(model, address=ray_address, num_threads=num_threads or 1, **options)
 
 
 def _tell(summary: Summary) -> None:

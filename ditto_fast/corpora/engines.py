@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from ditto_fast.scheduler import Done
 
 FloatArray = NDArray[np.float32]
 Embedded = tuple[Block, FloatArray]
+T = TypeVar("T")
 
 
 class Engine(Protocol):
@@ -39,9 +40,9 @@ def prompted(block: Block, prompt: str) -> list[str]:
     return [prompt + text for text in block.texts if text is not None]
 
 
-def in_window(blocks: Iterable[Block], submit: Callable[[Block], Future[FloatArray]], size: int) -> Iterator[Embedded]:
-    """Keeps `size` blocks under way, and yields them in order."""
-    pending: deque[tuple[Block, Future[FloatArray]]] = deque()
+def in_window(blocks: Iterable[Block], submit: Callable[[Block], Future[T]], size: int) -> Iterator[tuple[Block, T]]:
+    """Keeps `size` blocks under way, and yields them with their results in order."""
+    pending: deque[tuple[Block, Future[T]]] = deque()
     for block in blocks:
         pending.append((block, submit(block)))
         if len(pending) >= size:
