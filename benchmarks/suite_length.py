@@ -30,6 +30,6 @@ def suite(job: Job) -> Iterator[Row]:
         total = _TOKENS // 8 if job.quick else _TOKENS
         texts = [text_of(tokens, seed) for seed in range(max(1, total // tokens))]
         setting = replace(job.setting, max_seq_length=tokens)
-        admitted = admit(chosen(job.peers, _AMONG), setting, texts, case_of(tokens))
+        admitted = admit(chosen(job, _AMONG), setting, texts, case_of(tokens))
         for row in timed(admitted, texts, case_of(tokens), job.rounds, floor(setting, texts)):
             yield {**row, "tokens": tokens * len(texts), "length": tokens}

@@ -19,7 +19,7 @@ def suite(job: Job) -> Iterator[Row]:
     """For each number of synthetic sentences a row a contender."""
     counts = _QUICK_COUNTS if job.quick else _COUNTS
     texts = synthetic_sentences(counts[-1])
-    admitted = admit(chosen(job.peers, _AMONG), job.setting, texts[: counts[0]], f"{counts[0]} sentences")
+    admitted = admit(chosen(job, _AMONG), job.setting, texts[: counts[0]], f"{counts[0]} sentences")
     for count in counts:
         for row in timed(admitted, texts[:count], f"{count} sentences", min(job.rounds, _ROUNDS), floor=None):
             if count == counts[0] or row.get("seconds"):  # who is missing is so once

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,8 +69,6 @@ def test_wrong_vectors_get_no_time():
 
 
 def test_who_fails_or_is_missing_has_a_row(setting: Setting):
-    from dataclasses import replace
-
     def broken(_: Setting):
         raise RuntimeError("no such thing")
 
@@ -88,10 +88,29 @@ def test_who_fails_or_is_missing_has_a_row(setting: Setting):
     assert len(rows) == 4
 
 
-def test_peers_choose_among_the_contenders():
-    assert chosen(None) == list(CONTENDERS)
-    assert [contender.key for contender in chosen(("st",))] == ["eager", "st", "fp32", "int8"]
-    assert [contender.key for contender in chosen((), ("eager", "sdpa", "fp32"))] == ["eager", "fp32"]
+def test_peers_choose_among_the_contenders(setting: Setting):
+    def keys(job: Job, *among: tuple[str, ...]) -> list[str]:
+        return [contender.key for contender in chosen(job, *among)]
+
+    job = Job(setting, [], 1)
+    assert chosen(job) == list(CONTENDERS)
+    assert keys(replace(job, peers=("st",))) == ["eager", "st", "fp32", "int8"]
+    assert keys(replace(job, peers=()), ("eager", "sdpa", "fp32")) == ["eager", "fp32"]
+    assert set(BY_KEY) - set(keys(replace(job, quick=True))) == {"compile"}
+    assert "compile" in keys(replace(job, quick=True, peers=("compile",)))
+
+
+def test_without_a_compiler_torch_compile_has_a_row_with_its_error(
+    checkpoint: Callable[[str], Path], tiny_export: Path, tmp_path: Path, monkeypatch
+):
+    from torch._inductor import config
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))  # or what an earlier run has compiled would do
+    setting = Setting(checkpoint("bert"), tiny_export, Head.parse("2-3"), 1)
+    with config.patch({"cpp.cxx": ("no-such-compiler",)}):
+        (row,) = admit([BY_KEY["compile"]], setting, ["word", "a word of them"], "case").rows
+    assert "no-such-compiler" in row["error"]
+    assert row["contender"] == "compile"
 
 
 @pytest.mark.parametrize("name", ["latency", "precision", "budget", "length"])
