@@ -144,10 +144,12 @@ def test_the_newest_run_of_a_suite_counts(tmp_path: Path):
 
 
 def test_comparison_tells_a_regression_from_noise(tmp_path: Path):
-    rows = [_row("1", [1.0, 1.2]), _row("1", [5.0, 7.0], "eager"), _row("1", [9.0, 9.5], "int8"), _row("1", [1.0], "st")]
-    before = _write(tmp_path / "a.jsonl", [*rows, _row("1", [1.0, 1.1], "sdpa")])
-    rows = [_row("2", [2.0, 2.4]), _row("2", [6.0, 8.0], "eager"), _row("2", [4.0, 4.5], "int8"), _row("2", [3.0], "st")]
-    after = _write(tmp_path / "b.jsonl", [*rows, _row("2", [], "sdpa") | {"error": "RuntimeError: no"}])
+    rows = [_row("1", [1.0, 1.2]), _row("1", [5.0, 7.0], "eager"), _row("1", [9.0, 9.5], "int8")]
+    rows += [_row("1", [1.0], "st"), _row("1", [1.0, 1.1], "sdpa")]
+    before = _write(tmp_path / "a.jsonl", rows)
+    rows = [_row("2", [2.0, 2.4]), _row("2", [6.0, 8.0], "eager"), _row("2", [4.0, 4.5], "int8")]
+    rows += [_row("2", [3.0], "st"), _row("2", [], "sdpa") | {"error": "RuntimeError: no"}]
+    after = _write(tmp_path / "b.jsonl", rows)
     found = {row.key[3]: (row.ratio and round(row.ratio, 2), row.verdict) for row in comparison(before, after)}
     assert found == {
         "fp32": (2.0, "slower"),
