@@ -12,12 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import run
+import workspace
 from contenders import BY_KEY, CONTENDERS, chosen
 from gate import admit, gate, timed
 from job import Job, Setting
 from names import name_of
 from sentences import load_sentences, synthetic_sentences, text_of
 from suites import SUITES
+from transformers import BertConfig
 
 from ditto_fast.errors import OptionError, ParityError
 from ditto_fast.heads import Head
@@ -122,6 +124,17 @@ def test_small_suites_give_rows_of_time(name: str, setting: Setting, monkeypatch
     assert set(failed) <= {"int8"}, failed  # the fixture's export has fp32 alone
     assert all(row.get("seconds") for key, row in rows.items() if key not in failed)
     assert {"fp32", "512 tokens"} & set(rows)
+
+
+def test_the_model_of_random_weights_is_made_once(minilm: Path, tmp_path: Path, monkeypatch):
+    config = BertConfig(hidden_size=48, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64)
+    monkeypatch.setattr("transformers.BertConfig", lambda: config)
+    monkeypatch.setattr(workspace, "FOLDER", tmp_path)
+    folder = workspace.checkpoint_folder(workspace.RANDOM_BASE)
+    assert json.loads((folder / "config.json").read_text())["hidden_size"] == 48
+    assert json.loads((folder / "1_Pooling" / "config.json").read_text())["word_embedding_dimension"] == 48
+    written = (folder / "model.safetensors").stat().st_mtime_ns
+    assert (workspace.checkpoint_folder(workspace.RANDOM_BASE) / "model.safetensors").stat().st_mtime_ns == written
 
 
 def test_sentences_are_the_same_every_time():
