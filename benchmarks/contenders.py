@@ -58,7 +58,7 @@ CONTENDERS = (
     Contender(
         "compile",
         "torch.compile",
-        "the same compiled: dynamic shapes, frozen weights; compiled before it is timed",
+        "plain torch, SDPA, compiled before it is timed: dynamic shapes, frozen weights",
         compiled,
         eager,
         slow_start=True,

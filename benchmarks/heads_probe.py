@@ -51,7 +51,8 @@ def main(arguments: list[str]) -> None:
     """Seconds of each round, the scores of the last, and memory, imports alone and at the peak."""
     key, checkpoint, export, states, head, threads, senteval, pairs, rounds = arguments
     # the pass takes as many threads as there are CPUs: all ways get as many CPUs as threads
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(threads)])
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: int(threads)])
     setting = Setting(Path(checkpoint), Path(export), Head.parse(head), int(threads))
     dev = load_sts_b_dev(Path(senteval)).take(np.arange(int(pairs)))
     imports, seconds = resident_mb(), []

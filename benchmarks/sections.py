@@ -131,7 +131,9 @@ def _profile(records: Records) -> str:
     columns = [row for row in records.suite("profile") if "shares" in row]
     operators = {name: max(row["shares"].get(name, 0) for row in columns) for row in columns for name in row["shares"]}
     shown = sorted((name for name in operators if operators[name] >= _LEAST_SHARE), key=lambda name: -operators[name])
-    rows = [[name, *(f"{row['shares'].get(name, 0):.1%}" for row in columns)] for name in shown]
+    rows = [
+        [name, *(f"{row['shares'][name]:.1%}" if name in row["shares"] else "" for row in columns)] for name in shown
+    ]
     products = [sum(row["shares"].get(name, 0) for name in suite_profile.PRODUCTS) for row in columns]
     rows.append(["products with weights, as in the floor", *(f"{share:.1%}" for share in products)])
     header = ["operator", *(f"{name_of(row['contender'])}, {row['case']}" for row in columns)]

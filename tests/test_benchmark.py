@@ -118,6 +118,7 @@ def test_without_a_compiler_torch_compile_has_a_row_with_its_error(
 @pytest.mark.parametrize("name", ["latency", "precision", "budget", "length"])
 def test_small_suites_give_rows_of_time(name: str, setting: Setting, monkeypatch):
     monkeypatch.setattr("suite_length.LENGTHS", (16,))
+    monkeypatch.setattr("suite_length.SIZES", (8,))
     job = Job(setting, ["A cat.", "A dog sleeps.", "Rain fell on the roof."], 1, quick=True, peers=())
     rows = {row["contender"]: row for row in SUITES[name](job)}
     failed = {key: row["error"] for key, row in rows.items() if "error" in row}
