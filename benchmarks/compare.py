@@ -2,42 +2,79 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
+from job import Row
 from measure import median
 from names import name_of
 from records import Records
 from rich.table import Table
 
-from ditto_fast.cli.console import stdout
+from ditto_fast.cli.console import stderr, stdout
 
 Key = tuple[str, str, str, str]
 
+SLOWER, FASTER, WITHIN, ONE_SAMPLE, FAILED = "slower", "faster", "within the spread", "one sample", "no longer measured"
 
-def comparison(before: Path, after: Path) -> list[tuple[Key, float, bool]]:
-    """Rows of the newest runs in both files: (model, suite, case, contender), after/before, whether spreads part.
 
-    The last is true where all samples of one lie above all samples of the other.
+@dataclass(frozen=True)
+class Compared:
+    """One row of both files.
+
+    Args:
+        key: Model, suite, case, contender.
+        ratio: Time after over time before, None where it has none after.
+        verdict: SLOWER or FASTER where all samples of one lie above all of the other.
     """
-    old, new = _seconds(before), _seconds(after)
-    return [
-        (key, median(new[key]) / median(old[key]), min(new[key]) > max(old[key]) or max(new[key]) < min(old[key]))
-        for key in old
-        if key in new
-    ]
+
+    key: Key
+    ratio: float | None
+    verdict: str
+
+    @property
+    def regression(self) -> bool:
+        """Whether it is worse, and not by noise."""
+        return self.verdict in (SLOWER, FAILED)
 
 
-def _seconds(path: Path) -> dict[Key, list[float]]:
-    rows = [row for row in Records.read(path).rows if row.get("seconds")]
-    return {(row["model"], row["suite"], row["case"], row["contender"]): row["seconds"] for row in rows}
+def comparison(before: Path, after: Path) -> list[Compared]:
+    """What the newest runs of both files hold; who was timed before and then failed counts too."""
+    old, new = _rows(before), _rows(after)
+    return [_compared(key, row["seconds"], new[key]) for key, row in old.items() if row.get("seconds") and key in new]
 
 
-def print_comparison(before: Path, after: Path) -> None:
-    """Prints the table of `comparison`."""
+def _rows(path: Path) -> dict[Key, Row]:
+    return {(row["model"], row["suite"], row["case"], row["contender"]): row for row in Records.read(path).rows}
+
+
+def _compared(key: Key, old: list[float], row: Row) -> Compared:
+    new = row.get("seconds")
+    if not new:
+        return Compared(key, None, FAILED)
+    if min(len(old), len(new)) == 1:
+        verdict = ONE_SAMPLE
+    elif min(new) > max(old):
+        verdict = SLOWER
+    else:
+        verdict = FASTER if max(new) < min(old) else WITHIN
+    return Compared(key, median(new) / median(old), verdict)
+
+
+def print_comparison(before: Path, after: Path) -> int:
+    """Prints the table of `comparison` and returns how many regressions it has."""
+    rows = comparison(before, after)
     table = Table(title=f"{after.name} against {before.name}: time, 1.00x is the same")
     for column in ("model", "suite", "case", "contender", "time", ""):
         table.add_column(column)
-    for (model, suite, case, contender), ratio, apart in comparison(before, after):
-        verdict = ("slower" if ratio > 1 else "faster") if apart else "within the spread"
-        table.add_row(model, suite, case, name_of(contender), f"{ratio:.2f}x", verdict)
+    for row in rows:
+        *where, contender = row.key
+        time = "" if row.ratio is None else f"{row.ratio:.2f}x"
+        table.add_row(*where, name_of(contender), time, row.verdict, style="bold" if row.regression else None)
     stdout.print(table)
+    machines = [{(row["cpu"], row["threads"]) for row in _rows(path).values()} for path in (before, after)]
+    if machines[0] != machines[1]:
+        stderr.print(f"Not the same machine or threads: {machines[0]} and {machines[1]}.", highlight=False)
+    count = sum(row.regression for row in rows)
+    stdout.print(f"{count} of {len(rows)} became slower by more than the spread, or failed.", highlight=False)
+    return count

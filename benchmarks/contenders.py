@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from job import Encode, Setting
+from job import Encode, Job, Setting
 from peers_onnx import fastembed, openvino, openvino_backend
 from peers_ours import int8, ours, ours_mean
-from peers_torch import eager, eager_sorted, sdpa, sentence_transformers, sentence_transformers_onnx
+from peers_torch import compiled, eager, eager_sorted, sdpa, sentence_transformers, sentence_transformers_onnx
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,7 @@ class Contender:
         expected: Makes the function whose vectors it must give, by independent code.
         precision: Which row of the tables of tolerances holds for it.
         needs: Modules that must be installed.
+        slow_start: Whether its first run takes longer than a quick run may; it meets there only where it is asked for.
     """
 
     key: str
@@ -33,6 +34,7 @@ class Contender:
     expected: Callable[[Setting], Encode]
     precision: str = "fp32"
     needs: tuple[str, ...] = ()
+    slow_start: bool = False
 
     def missing(self) -> list[str]:
         """The modules of `needs` that are not installed."""
@@ -53,6 +55,14 @@ CONTENDERS = (
     Contender("eager", "authors' eager path", _EAGER, eager, ours),
     Contender("eager-sorted", "authors' path, sorted", "the same on length-sorted batches of 32", eager_sorted, ours),
     Contender("sdpa", "plain torch, SDPA", _SDPA, sdpa, eager),
+    Contender(
+        "compile",
+        "torch.compile",
+        "plain torch, SDPA, compiled before it is timed: dynamic shapes, frozen weights",
+        compiled,
+        eager,
+        slow_start=True,
+    ),
     Contender(
         "st",
         "sentence-transformers",
@@ -101,7 +111,10 @@ BASELINE = "eager"
 OURS = ("fp32", "int8")
 
 
-def chosen(peers: tuple[str, ...] | None, among: tuple[str, ...] = tuple(BY_KEY)) -> list[Contender]:
+def chosen(job: Job, among: tuple[str, ...] = tuple(BY_KEY)) -> list[Contender]:
     """The contenders of `among` that meet: the baseline, ours, and of the peers those asked for."""
-    wanted = set(among if peers is None else (BASELINE, *OURS, *peers))
+    if job.peers is not None:
+        wanted = {BASELINE, *OURS, *job.peers}
+    else:
+        wanted = {key for key in among if not (job.quick and BY_KEY[key].slow_start)}
     return [BY_KEY[key] for key in among if key in wanted]

@@ -9,6 +9,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import suite_heads
+from head_cost import cost
+from heads_probe import ONE_PASS
+from measure import median
+from names import name_of
+from records import spread
+from report import committed
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "evaluation"
 DOCS, README = ROOT / "docs" / "evaluation.md", ROOT / "README.md"
@@ -16,8 +24,7 @@ _TASKS = ("STS12", "STS13", "STS14", "STS15", "STS16", "STS-B", "SICK-R")
 
 
 def _read(name: str) -> Any:
-    text = (RESULTS / name).read_text(encoding="utf-8")
-    return json.loads(text.strip().split("\n")[-1] if name.endswith(".jsonl") else text)
+    return json.loads((RESULTS / name).read_text(encoding="utf-8"))
 
 
 def _table(lines: list[list[str]]) -> str:
@@ -40,19 +47,29 @@ def scores() -> str:
 
 
 def search() -> str:
-    """What `ditto-heads` said, and what it cost."""
-    found, cost = _read("dev.json"), _read("heads.jsonl")
-    eager = min(cost["eager_seconds_a_head"])
-    peak = cost["peak_mb"]
-    memory = f"one pass {peak['one pass']} MB, eager {peak['eager']} MB, of which imports are {peak['nothing']} MB"
-    return (
-        f"> {found['verdict']}\n\n"
-        f"One pass over {cost['pairs']} pairs scores {cost['heads']} heads with three poolings in "
-        f"{cost['one_pass_seconds']:.1f} s; the authors' way takes {eager:.1f} s a head (the fastest of "
-        f"{len(cost['eager_seconds_a_head'])} real runs), so {cost['heads'] * eager:.0f} s: {cost['speedup']:.0f}x. "
-        f"Peak memory of the process: {memory}. Writing the states graph, once a checkpoint: "
-        f"{cost['export_seconds']:.1f} s. {cost['cpu']}, {cost['cpus']} CPUs; commit {cost['commit'][:10]}."
+    """What `ditto-heads` said, and what suite heads found that it costs."""
+    verdict = f"> {_read('dev.json')['verdict']}"
+    records = committed()
+    ours = records.row("heads", suite_heads.CASE, ONE_PASS)
+    if ours is None:
+        return f"{verdict}\n\nWhat one pass costs is not measured yet: `python benchmarks/run.py --suite heads`."
+    parts = [
+        f"One pass over {ours['pairs']} pairs scores {ours['heads']} heads with three poolings in "
+        f"{median(ours['seconds']):.1f} s."
+    ]
+    for key in suite_heads.SEPARATE:
+        row, found = records.row("heads", suite_heads.CASE, key), cost(records, key)
+        if row is not None and found is not None:
+            parts.append(
+                f"A run a head by {name_of(key)} takes {median(row['seconds']):.1f} s, so {found.seconds:.0f} s for "
+                f"all, extrapolated from {len(row['seconds'])} runs: {spread(found.speedup, '{:.0f}x')}."
+            )
+    parts.append(
+        f"Peak memory of the pass: {ours['peak_mb']:.0f} MB, of which imports are {ours['imports_mb']:.0f} MB. Writing "
+        f"the states graph, once a checkpoint: {ours['export_seconds']:.1f} s. {ours['cpu']}, {ours['threads']} "
+        f"threads; commit {ours['commit'][:10]}."
     )
+    return f"{verdict}\n\n{' '.join(parts)}"
 
 
 def unlabeled() -> str:

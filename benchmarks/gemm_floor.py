@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from job import Setting, Vectors
+from job import Setting, Vectors, parts
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 from transformers import AutoConfig
@@ -68,19 +68,30 @@ def batch_shapes(setting: Setting, texts: list[str]) -> list[tuple[int, int]]:
     return shapes
 
 
-def floor(setting: Setting, texts: list[str]) -> Callable[[], None]:
-    """Makes the function that does the products of all batches, as many at once as there are threads."""
+def floor(setting: Setting, texts: list[str], size: int | None = None) -> Callable[[], None]:
+    """Makes the function that does the products of all batches, as many at once as there are threads.
+
+    Args:
+        setting: What every contender gets.
+        texts: What is encoded.
+        size: Texts of a call of FastEncoder, one call after the other; all in one by default.
+    """
     config: Any = AutoConfig.from_pretrained(setting.checkpoint)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "products.onnx"
         onnx.save(gemm_graph(config.num_hidden_layers, config.hidden_size, config.intermediate_size), path)
         session = open_session(path, "cpu", num_threads=1)
-    rows = [count * tokens for count, tokens in batch_shapes(setting, texts)]
-    states = np.random.default_rng(0).standard_normal((max(rows), config.hidden_size)).astype(np.float32)
+    calls = [
+        [count * tokens for count, tokens in batch_shapes(setting, part)] for part in parts(texts, size or len(texts))
+    ]
+    states = np.random.default_rng(0).standard_normal((max(map(max, calls)), config.hidden_size)).astype(np.float32)
+
+    def products(rows: int) -> None:
+        session.run(None, {"states": states[:rows]})
 
     def run() -> None:
         with ThreadPoolExecutor(setting.threads) as executor:
-            for future in [executor.submit(session.run, None, {"states": states[:count]}) for count in rows]:
-                future.result()
+            for rows in calls:
+                list(executor.map(products, rows))
 
     return run

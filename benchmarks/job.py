@@ -64,3 +64,8 @@ Suite = Callable[[Job], Iterator[Row]]
 def failure(case: str, contender: str, error: Exception) -> Row:
     """The row of a contender that failed."""
     return {"case": case, "contender": contender, "error": f"{type(error).__name__}: {error}"[:500]}
+
+
+def parts(texts: list[str], size: int) -> list[list[str]]:
+    """The texts, so many at a time."""
+    return [texts[start : start + size] for start in range(0, len(texts), size)]

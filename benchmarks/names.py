@@ -9,6 +9,7 @@ _OTHERS = {
     FLOOR: "floor: the matrix products alone",
     "fp32-batch": "ditto_fast, one batch",
     "int8-arena": "ditto_fast, int8, arena on",
+    "one-pass": "ditto_fast, all heads in one pass",
     "fp16": "ditto_fast, fp16",
     "torch-fp16": "torch, SDPA, fp16",
 }

@@ -62,9 +62,20 @@ def eager_sorted(setting: Setting) -> Encode:
 
 def sdpa(setting: Setting) -> Encode:
     """The encoder as transformers loads it, SDPA in every layer, the head's q and k tapped."""
+    return _tapped(setting, lambda pooling: pooling)
+
+
+def compiled(setting: Setting) -> Encode:
+    """The same by torch.compile as its guide for CPUs has it: shapes left open, weights packed in advance."""
+    torch.compiler.reset()  # or what an earlier model of this process left counts against the limit of graphs
+    return _tapped(setting, lambda pooling: torch.compile(pooling, dynamic=True, options={"freezing": True}))
+
+
+def _tapped(setting: Setting, prepared: Callable[[DittoPooling], Callable[..., torch.Tensor]]) -> Encode:
     torch.set_num_threads(setting.threads)
     tokenizer = transformers.AutoTokenizer.from_pretrained(setting.checkpoint)
-    pooling = DittoPooling(transformers.AutoModel.from_pretrained(setting.checkpoint).eval(), setting.head)
+    encoder = transformers.AutoModel.from_pretrained(setting.checkpoint).eval()
+    pooling = prepared(DittoPooling(encoder, setting.head))
 
     def embed(sentences: list[str]) -> Vectors:
         inputs = _tokenize(tokenizer, sentences, setting, "pt")

@@ -9,16 +9,18 @@ from typing import Any
 
 import suite_length
 import suite_memory
+import suite_scale
 from contenders import BY_KEY
 from gemm_floor import FLOOR
 from measure import median, ratios
 from names import name_of
 from records import Records
 
+_SIZE = 8  # texts of a call
 PLOTS = {
     "throughput.svg": "Sentences a second by contender",
     "floor.svg": "Fraction of the floor by contender",
-    "length.svg": "Tokens a second by length of the texts",
+    "length.svg": f"Tokens a second by length of the texts, {_SIZE} a call",
     "memory.svg": "Memory over the loaded model by length of the texts",
     "scale.svg": "Seconds by number of sentences",
 }
@@ -47,14 +49,14 @@ def lines(records: Records, file: str) -> Lines:
     for key in (*BY_KEY, FLOOR):
         if file == "length.svg":
             for tokens in suite_length.LENGTHS:
-                add("length", suite_length.case_of(tokens), key, tokens, "rate")
+                add("length", suite_length.case_of(tokens, _SIZE), key, tokens, "rate")
         elif file == "memory.svg":
             for tokens in suite_memory.LENGTHS:
                 add("memory", suite_memory.case_of(tokens), key, tokens, "extra_mb")
         else:
             counts = sorted({row["sentences"] for row in records.suite("scale") if "sentences" in row})
             for count in counts:
-                add("scale", f"{count} sentences", key, count, "seconds")
+                add("scale", suite_scale.case_of(count), key, count, "seconds")
     return found
 
 

@@ -20,6 +20,7 @@ _VERSIONED = (
     "numpy",
     "onnxruntime",
     "openvino",
+    "optimum-intel",
     "sentence-transformers",
     "tokenizers",
     "torch",

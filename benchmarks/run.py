@@ -35,11 +35,12 @@ def _benchmark(
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes, 3 rounds: under two minutes.")] = False,
     out: Annotated[Path, typer.Option(help="JSON lines are added to it.")] = Path(".demo/benchmark.jsonl"),
     report: Annotated[bool, typer.Option("--report", help="Write README.md and docs/benchmarks.md.")] = False,
-    compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Two files of records to compare.")] = None,
+    compare: Annotated[tuple[Path, Path] | None, typer.Option(help="Two files of records; 1 on a regression.")] = None,
 ) -> None:
     """Time every way to the same vectors, record the samples, print a table."""
     if compare is not None:
-        print_comparison(*compare)
+        if print_comparison(*compare):
+            raise typer.Exit(1)
         return
     if report:
         write_report()

@@ -14,5 +14,5 @@ CASE = "throughput"
 
 def suite(job: Job) -> Iterator[Row]:
     """One row a contender, and one of the floor."""
-    admitted = admit(chosen(job.peers), job.setting, job.texts, CASE)
+    admitted = admit(chosen(job), job.setting, job.texts, CASE)
     yield from timed(admitted, job.texts, CASE, job.rounds, floor(job.setting, job.texts))

@@ -17,7 +17,7 @@ _AMONG = ("eager", "sdpa", "st", "st-onnx", "openvino", "fastembed", "fp32", "in
 def suite(job: Job) -> Iterator[Row]:
     """A row a contender: seconds of each sentence, every sentence by all before the next."""
     texts = job.texts[: 20 if job.quick else 200]
-    admitted = admit(chosen(job.peers, _AMONG), job.setting, texts, CASE)
+    admitted = admit(chosen(job, _AMONG), job.setting, texts, CASE)
     yield from admitted.rows
     samples: dict[str, list[float]] = {key: [] for key in admitted.encoders}
     for text in texts:

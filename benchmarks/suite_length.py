@@ -1,35 +1,56 @@
-"""Suite length: the same number of tokens in texts of 16 to 512 tokens."""
+"""Suite length: texts of 16 to 512 tokens, one or several a call, in rounds of about as many tokens."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 
-from contenders import chosen
+import numpy as np
+from contenders import Contender, chosen
 from gate import admit, timed
 from gemm_floor import floor
-from job import Job, Row
+from job import Encode, Job, Row, Setting, parts
 from sentences import text_of
 
 from ditto_fast.artifact import Manifest
 
 LENGTHS = (16, 64, 128, 256, 512)
+SIZES = (1, 8, 32)  # texts of a call
 _AMONG = ("eager", "sdpa", "st", "openvino", "fp32", "int8")
-_TOKENS = 4096  # of a round
+_TOKENS, _QUICK_TOKENS = 4096, 512  # of a round, and the most of a call
 
 
-def case_of(tokens: int) -> str:
-    """The case of texts of so many tokens."""
-    return f"T = {tokens}"
+def case_of(tokens: int, size: int) -> str:
+    """The case of texts of so many tokens, so many a call."""
+    return f"T = {tokens}, {size} a call"
 
 
 def suite(job: Job) -> Iterator[Row]:
-    """For each length a row a contender, and the floor; texts are cut to exactly that many tokens."""
+    """For each length and number of texts a row a contender, and the floor; texts are cut to exactly that length."""
     longest = Manifest.read(job.setting.export).max_positions
-    for tokens in (length for length in LENGTHS if length <= longest):
-        total = _TOKENS // 8 if job.quick else _TOKENS
-        texts = [text_of(tokens, seed) for seed in range(max(1, total // tokens))]
+    lengths, total = (LENGTHS[::2], _QUICK_TOKENS) if job.quick else (LENGTHS, _TOKENS)
+    for tokens in (length for length in lengths if length <= longest):
         setting = replace(job.setting, max_seq_length=tokens)
-        admitted = admit(chosen(job.peers, _AMONG), setting, texts, case_of(tokens))
-        for row in timed(admitted, texts, case_of(tokens), job.rounds, floor(setting, texts)):
-            yield {**row, "tokens": tokens * len(texts), "length": tokens}
+        # built and checked against once a length, not once a case
+        contenders = [
+            replace(contender, build=cache(contender.build), expected=cache(contender.expected))
+            for contender in chosen(job, _AMONG)
+        ]
+        for size in (size for size in SIZES if size == 1 or size * tokens <= total):
+            texts = [text_of(tokens, seed) for seed in range(max(1, total // tokens))]
+            case = case_of(tokens, size)
+            admitted = admit([in_calls(contender, size) for contender in contenders], setting, texts, case)
+            for row in timed(admitted, texts, case, job.rounds, floor(setting, texts, size)):
+                if "missing" not in row or case == case_of(LENGTHS[0], SIZES[0]):  # who is missing is so once
+                    yield {**row, "tokens": tokens * len(texts), "length": tokens, "size": size}
+
+
+def in_calls(contender: Contender, size: int) -> Contender:
+    """The contender when it is given so many texts a call."""
+
+    def build(setting: Setting) -> Encode:
+        encode = contender.build(setting)
+        return lambda texts: np.concatenate([encode(part) for part in parts(texts, size)])
+
+    return replace(contender, build=build)

@@ -30,7 +30,7 @@ def suite(job: Job) -> Iterator[Row]:
     longest = Manifest.read(job.setting.export).max_positions
     lengths = [tokens for tokens in LENGTHS if tokens <= longest]
     for tokens in lengths[-1:] if job.quick else lengths:
-        contenders = chosen(job.peers, _AMONG)
+        contenders = chosen(job, _AMONG)
         keys = [contender.key for contender in contenders if not contender.missing()]
         for contender in contenders:
             if missing := contender.missing():

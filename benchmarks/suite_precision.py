@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from contenders import OURS, chosen
+from contenders import BY_KEY, OURS
 from gate import admit, timed
 from job import Encode, Job, Row
 from scipy.stats import spearmanr
@@ -34,7 +34,7 @@ def cosine_alone(encode: Encode, texts: list[str]) -> float:
 
 def suite(job: Job) -> Iterator[Row]:
     """A row a precision; ours are scored where SentEval's data is: fp32 has just been found equal to eager."""
-    admitted = admit(chosen((), _AMONG), job.setting, job.texts, CASE)
+    admitted = admit([BY_KEY[key] for key in _AMONG], job.setting, job.texts, CASE)
     for row in timed(admitted, job.texts, CASE, job.rounds, floor=None):
         encode = admitted.encoders.get(row["contender"])
         if encode is not None:

@@ -19,7 +19,7 @@ _COLD = {
 def suite(job: Job) -> Iterator[Row]:
     """Ours and sentence-transformers: seconds that an interpreter alone would not need, and of whole processes."""
     paths = {"export": str(job.setting.export), "checkpoint": str(job.setting.checkpoint)}
-    keys = [contender.key for contender in chosen(job.peers, tuple(_COLD)) if not contender.missing()]
+    keys = [contender.key for contender in chosen(job, tuple(_COLD)) if not contender.missing()]
     for case, codes in (("import", _IMPORTS), ("cold", _COLD)):
         statements = {key: codes[key].format(**paths) for key in keys}
         for key, seconds in fresh_process_seconds(statements, job.rounds, inside=case == "import").items():

@@ -6,11 +6,13 @@ import suite_budget
 import suite_cpu
 import suite_gpu
 import suite_graphs
+import suite_heads
 import suite_kernels
 import suite_latency
 import suite_length
 import suite_memory
 import suite_precision
+import suite_profile
 import suite_scale
 import suite_startup
 from job import Suite
@@ -25,6 +27,8 @@ SUITES: dict[str, Suite] = {
     "precision": suite_precision.suite,
     "budget": suite_budget.suite,
     "graphs": suite_graphs.suite,
+    "profile": suite_profile.suite,
+    "heads": suite_heads.suite,
     "kernels": suite_kernels.suite,
     "gpu": suite_gpu.suite,
 }

@@ -26,6 +26,7 @@ _SHOWN = (
     ("tflops", "{:.1f} TFLOP/s"),
     ("of_floor", "{:.0%} of the floor"),
 )
+_OPERATORS = 5  # of a profile
 
 
 def print_suite(name: str, rows: Sequence[Row], common: dict[str, Any]) -> None:
@@ -58,4 +59,6 @@ def _words(row: Row) -> str:
     if row.get("seconds") and "tokens" in row:
         said.append(f"{row['tokens'] / median(row['seconds']):.0f} tokens/s")
     said += [form.format(row[key]) for key, form in _SHOWN if key in row]
+    largest = sorted(row.get("shares", {}).items(), key=lambda item: -item[1])[:_OPERATORS]
+    said += [f"{name} {share:.0%}" for name, share in largest]
     return ", ".join(said)

@@ -11,6 +11,7 @@ from ditto_fast.errors import MissingDependencyError
 from ditto_fast.export import export_model
 from ditto_fast.export.hub import DEFAULT_HUB
 from ditto_fast.export.locate import locate
+from ditto_fast.files import atomic_directory
 from ditto_fast.heads import Head
 
 HEAD = Head(1, 10)
@@ -43,14 +44,15 @@ def random_base() -> Path:
 
     folder = FOLDER / RANDOM_BASE
     if not (folder / "config.json").is_file():
-        shutil.copytree(minilm(), folder, ignore=shutil.ignore_patterns("*.safetensors", "config.json"))
-        torch.manual_seed(0)
-        model = BertModel(BertConfig())
-        pooling = folder / "1_Pooling" / "config.json"
-        pooling.write_text(
-            pooling.read_text(encoding="utf-8").replace("384", str(model.config.hidden_size)), encoding="utf-8"
-        )
-        model.save_pretrained(folder)
+        with atomic_directory(folder, force=True) as made:
+            shutil.copytree(minilm(), made, ignore=shutil.ignore_patterns("*.safetensors"), dirs_exist_ok=True)
+            torch.manual_seed(0)
+            model = BertModel(BertConfig())
+            pooling = made / "1_Pooling" / "config.json"
+            pooling.write_text(
+                pooling.read_text(encoding="utf-8").replace("384", str(model.config.hidden_size)), encoding="utf-8"
+            )
+            model.save_pretrained(made)
     return folder
 
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import run
+import workspace
 from contenders import BY_KEY, CONTENDERS, chosen
 from gate import admit, gate, timed
 from job import Job, Setting
 from names import name_of
 from sentences import load_sentences, synthetic_sentences, text_of
 from suites import SUITES
+from transformers import BertConfig
 
 from ditto_fast.errors import OptionError, ParityError
 from ditto_fast.heads import Head
@@ -67,8 +71,6 @@ def test_wrong_vectors_get_no_time():
 
 
 def test_who_fails_or_is_missing_has_a_row(setting: Setting):
-    from dataclasses import replace
-
     def broken(_: Setting):
         raise RuntimeError("no such thing")
 
@@ -88,21 +90,52 @@ def test_who_fails_or_is_missing_has_a_row(setting: Setting):
     assert len(rows) == 4
 
 
-def test_peers_choose_among_the_contenders():
-    assert chosen(None) == list(CONTENDERS)
-    assert [contender.key for contender in chosen(("st",))] == ["eager", "st", "fp32", "int8"]
-    assert [contender.key for contender in chosen((), ("eager", "sdpa", "fp32"))] == ["eager", "fp32"]
+def test_peers_choose_among_the_contenders(setting: Setting):
+    def keys(job: Job, *among: tuple[str, ...]) -> list[str]:
+        return [contender.key for contender in chosen(job, *among)]
+
+    job = Job(setting, [], 1)
+    assert chosen(job) == list(CONTENDERS)
+    assert keys(replace(job, peers=("st",))) == ["eager", "st", "fp32", "int8"]
+    assert keys(replace(job, peers=()), ("eager", "sdpa", "fp32")) == ["eager", "fp32"]
+    assert set(BY_KEY) - set(keys(replace(job, quick=True))) == {"compile"}
+    assert "compile" in keys(replace(job, quick=True, peers=("compile",)))
+
+
+def test_without_a_compiler_torch_compile_has_a_row_with_its_error(
+    checkpoint: Callable[[str], Path], tiny_export: Path, tmp_path: Path, monkeypatch
+):
+    from torch._inductor import config
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))  # or what an earlier run has compiled would do
+    setting = Setting(checkpoint("bert"), tiny_export, Head.parse("2-3"), 1)
+    with config.patch({"cpp.cxx": ("no-such-compiler",)}):
+        (row,) = admit([BY_KEY["compile"]], setting, ["word", "a word of them"], "case").rows
+    assert "no-such-compiler" in row["error"]
+    assert row["contender"] == "compile"
 
 
 @pytest.mark.parametrize("name", ["latency", "precision", "budget", "length"])
 def test_small_suites_give_rows_of_time(name: str, setting: Setting, monkeypatch):
     monkeypatch.setattr("suite_length.LENGTHS", (16,))
+    monkeypatch.setattr("suite_length.SIZES", (8,))
     job = Job(setting, ["A cat.", "A dog sleeps.", "Rain fell on the roof."], 1, quick=True, peers=())
     rows = {row["contender"]: row for row in SUITES[name](job)}
     failed = {key: row["error"] for key, row in rows.items() if "error" in row}
     assert set(failed) <= {"int8"}, failed  # the fixture's export has fp32 alone
     assert all(row.get("seconds") for key, row in rows.items() if key not in failed)
     assert {"fp32", "512 tokens"} & set(rows)
+
+
+def test_the_model_of_random_weights_is_made_once(minilm: Path, tmp_path: Path, monkeypatch):
+    config = BertConfig(hidden_size=48, num_hidden_layers=1, num_attention_heads=4, intermediate_size=64)
+    monkeypatch.setattr("transformers.BertConfig", lambda: config)
+    monkeypatch.setattr(workspace, "FOLDER", tmp_path)
+    folder = workspace.checkpoint_folder(workspace.RANDOM_BASE)
+    assert json.loads((folder / "config.json").read_text())["hidden_size"] == 48
+    assert json.loads((folder / "1_Pooling" / "config.json").read_text())["word_embedding_dimension"] == 48
+    written = (folder / "model.safetensors").stat().st_mtime_ns
+    assert (workspace.checkpoint_folder(workspace.RANDOM_BASE) / "model.safetensors").stat().st_mtime_ns == written
 
 
 def test_sentences_are_the_same_every_time():

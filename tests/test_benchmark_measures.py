@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import run
 import torch
+import typer
 from compare import comparison
 from gemm_floor import batch_shapes, gemm_graph
 from gpu_rates import card, copy_bandwidth, matrix_rate
@@ -123,6 +125,8 @@ def _row(started: str, seconds: list[float], contender: str = "fp32") -> dict[st
         "case": "throughput",
         "contender": contender,
         "seconds": seconds,
+        "cpu": "a CPU",
+        "threads": 2,
     }
 
 
@@ -140,10 +144,28 @@ def test_the_newest_run_of_a_suite_counts(tmp_path: Path):
 
 
 def test_comparison_tells_a_regression_from_noise(tmp_path: Path):
-    before = _write(tmp_path / "a.jsonl", [_row("1", [1.0, 1.2]), _row("1", [5.0, 7.0], "eager")])
-    after = _write(tmp_path / "b.jsonl", [_row("2", [2.0, 2.4]), _row("2", [6.0, 8.0], "eager")])
-    found = {key[3]: (round(ratio, 2), apart) for key, ratio, apart in comparison(before, after)}
-    assert found == {"fp32": (2.0, True), "eager": (1.17, False)}
+    rows = [_row("1", [1.0, 1.2]), _row("1", [5.0, 7.0], "eager"), _row("1", [9.0, 9.5], "int8")]
+    rows += [_row("1", [1.0], "st"), _row("1", [1.0, 1.1], "sdpa")]
+    before = _write(tmp_path / "a.jsonl", rows)
+    rows = [_row("2", [2.0, 2.4]), _row("2", [6.0, 8.0], "eager"), _row("2", [4.0, 4.5], "int8")]
+    rows += [_row("2", [3.0], "st"), _row("2", [], "sdpa") | {"error": "RuntimeError: no"}]
+    after = _write(tmp_path / "b.jsonl", rows)
+    found = {row.key[3]: (row.ratio and round(row.ratio, 2), row.verdict) for row in comparison(before, after)}
+    assert found == {
+        "fp32": (2.0, "slower"),
+        "eager": (1.17, "within the spread"),
+        "int8": (0.46, "faster"),
+        "st": (3.0, "one sample"),
+        "sdpa": (None, "no longer measured"),
+    }
+
+
+def test_a_regression_exits_with_1(tmp_path: Path):
+    files = [_write(tmp_path / f"{name}.jsonl", [_row(name, [s, s])]) for name, s in (("1", 1.0), ("2", 2.0))]
+    with pytest.raises(typer.Exit) as exit_with:
+        run._benchmark(compare=(files[0], files[1]))
+    assert exit_with.value.exit_code == 1
+    run._benchmark(compare=(files[1], files[0]))
 
 
 def test_a_target_is_met_missed_or_not_measured():

@@ -1,0 +1,185 @@
+"""The sections of docs/benchmarks.md, one a suite; every figure comes from the records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import suite_heads
+import suite_latency
+import suite_length
+import suite_memory
+import suite_precision
+import suite_profile
+import suite_scale
+from contenders import BASELINE
+from head_cost import cost
+from heads_probe import ONE_PASS
+from job import Row
+from measure import median, percentile
+from names import name_of
+from records import Records, spread
+
+_STEADY = (
+    "Many sentences of mixed lengths through one FastEncoder, then a tenth as many of at most five words; with ONNX "
+    "Runtime's arena for comparison."
+)
+_LENGTH = (
+    "Texts of exactly so many tokens, so many a call, one call after the other; FastEncoder makes its own batches of a "
+    "call, and the others' are no larger than a call."
+)
+_SCALE = (
+    f"Synthetic sentences; vectors are checked on the first {suite_scale.COUNTS[0]}. A peer stops where a round would "
+    f"take more than {suite_scale.PATIENCE} s."
+)
+_PROFILE = (
+    "Shares of the time inside operators, by ONNX Runtime's profiler, on one thread: suite cpu's sentences, and long "
+    "texts. What the floor has is the products with weights; what is under 0.5 % everywhere is left out."
+)
+_LEAST_SHARE = 0.005
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[str]], text_columns: int = 1) -> str:
+    """A Markdown table; all but the first columns are figures."""
+    names = list(header)
+    marks = ["---"] * text_columns + ["---:"] * (len(names) - text_columns)
+    lines = [f"| {' | '.join(names)} |", f"|{'|'.join(marks)}|"]
+    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
+
+
+def _lengths(records: Records) -> str:
+    measured = [row for row in records.suite("length") if row.get("seconds")]
+    rows = []
+    for size in suite_length.SIZES:
+        for key in dict.fromkeys(row["contender"] for row in measured if row["size"] == size):
+            cells = []
+            for tokens in suite_length.LENGTHS:
+                case = suite_length.case_of(tokens, size)
+                row, ratio = records.row("length", case, key), records.ratio("length", case, BASELINE, key)
+                cells.append(f"{row['tokens'] / median(row['seconds']):.0f} ({ratio[0]:.2f}x)" if row and ratio else "")
+            rows.append([str(size), name_of(key), *cells])
+    header = ["texts a call", "tokens/s", *(f"T = {tokens}" for tokens in suite_length.LENGTHS)]
+    return f"{_LENGTH}\n\n{table(header, rows, 2)}"
+
+
+def _latency(records: Records) -> str:
+    rows = []
+    for row in records.suite("latency"):
+        if row.get("seconds"):
+            against = records.ratio("latency", suite_latency.CASE, BASELINE, row["contender"])
+            figures = [f"{1000 * percentile(row['seconds'], percent):.1f}" for percent in (50, 95)]
+            rows.append([name_of(row["contender"]), *figures, f"{against[0]:.2f}x" if against else ""])
+    return table(["one sentence", "p50 ms", "p95 ms", "against the first row"], rows)
+
+
+def _memory(records: Records) -> str:
+    keys = [row["contender"] for row in records.suite("memory") if row["case"] == suite_memory.case_of(512)]
+    rows = []
+    for key in keys:
+        found = [records.row("memory", suite_memory.case_of(tokens), key) for tokens in suite_memory.LENGTHS]
+        rows.append([name_of(key), *(f"{row['extra_mb']:.0f}" if row else "" for row in found)])
+    header = ["MB over the loaded model", *(suite_memory.case_of(tokens) for tokens in suite_memory.LENGTHS)]
+    return table(header, rows)
+
+
+def steady(records: Records) -> str:
+    """Memory over a long run."""
+    rows = [
+        [
+            name_of(row["contender"]),
+            f"{row['sentences']}",
+            *(f"{row[name]:.0f}" for name in ("loaded_mb", "peak_mb", "end_mb")),
+        ]
+        for row in records.suite("memory")
+        if row["case"] == suite_memory.STEADY and "peak_mb" in row
+    ]
+    header = ["resident memory, MB", "sentences", "after loading", "peak", "at the end"]
+    return f"{_STEADY}\n\n{table(header, rows)}"
+
+
+def _precision(records: Records) -> str:
+    rows = []
+    for row in records.suite("precision"):
+        if row.get("seconds"):
+            scores = [f"{row[key]:.2f}" if key in row else "" for key in ("spearman_dev", "spearman_test")]
+            against = records.ratio("precision", suite_precision.CASE, "fp32", row["contender"])
+            alone = f"{row['cosine_alone']:.5f}"
+            rows.append([name_of(row["contender"]), spread(against), *scores, f"{row['cosine_min']:.4f}", alone])
+    header = [
+        "",
+        "against ditto_fast",
+        "STS-B dev",
+        "STS-B test",
+        "least cosine with its check",
+        "alone and in a batch",
+    ]
+    return table(header, rows)
+
+
+def _plain(records: Records, suite: str) -> str:
+    """Sentences a second and ratios to the first row of each case."""
+    rows = []
+    first: dict[str, str] = {}
+    for row in (row for row in records.suite(suite) if row.get("seconds")):
+        case, key = row["case"], row["contender"]
+        ratio = records.ratio(suite, case, first.setdefault(case, key), key)
+        speed = f"{row['sentences'] / median(row['seconds']):.0f}" if "sentences" in row else ""
+        rows.append([case, name_of(key), f"{median(row['seconds']):.2f}", speed, spread(ratio)])
+    return table(["case", "", "seconds", "sentences/s", "against the first of the case"], rows, 2)
+
+
+def _profile(records: Records) -> str:
+    columns = [row for row in records.suite("profile") if "shares" in row]
+    operators = {name: max(row["shares"].get(name, 0) for row in columns) for row in columns for name in row["shares"]}
+    shown = sorted((name for name in operators if operators[name] >= _LEAST_SHARE), key=lambda name: -operators[name])
+    rows = [
+        [name, *(f"{row['shares'][name]:.1%}" if name in row["shares"] else "" for row in columns)] for name in shown
+    ]
+    products = [sum(row["shares"].get(name, 0) for name in suite_profile.PRODUCTS) for row in columns]
+    rows.append(["products with weights, as in the floor", *(f"{share:.1%}" for share in products)])
+    header = ["operator", *(f"{name_of(row['contender'])}, {row['case']}" for row in columns)]
+    return f"{_PROFILE}\n\n{table(header, rows)}"
+
+
+def _heads(records: Records) -> str:
+    rows = []
+    for row in (row for row in records.suite("heads") if row.get("seconds")):
+        found = cost(records, row["contender"])
+        figures = [f"{median(row['seconds']):.2f}", str(row["heads"])]
+        if found is not None:
+            label = " (extrapolated)" * (row["heads"] < found.heads)
+            figures += [f"{found.seconds:.0f}{label}", spread(found.speedup), f"{row['peak_mb']:.0f}"]
+        rows.append([name_of(row["contender"]), *figures])
+    first = records.row("heads", suite_heads.CASE, ONE_PASS)
+    words = "" if first is None else f"{first['pairs']} pairs of STS-B dev, {first['heads']} heads. "
+    header = ["", "seconds a run", "heads a run", "seconds, all heads", "the pass against it", "peak MB"]
+    note = f"{words}Each way in a process of its own, loaded and exported before it is timed."
+    return f"{note}\n\n{table(header, rows)}"
+
+
+def not_measured(records: Records) -> str:
+    """A line for each contender that has no figures, and why."""
+    lines = [
+        f"- {row['suite']}, {row['model']}, {row['case']}, {name_of(row['contender'])}: {_reason(row)}"
+        for row in records.rows
+        if "missing" in row or "error" in row
+    ]
+    return "\n".join(lines) or "Nothing."
+
+
+def _reason(row: Row) -> str:
+    """Why a row has no figures, in one line."""
+    return str(row["missing"]) if "missing" in row else f"failed: {row['error'].splitlines()[0][:100]}"
+
+
+SECTIONS: dict[str, tuple[str, Callable[[Records], str]]] = {
+    "length": ("Length of the texts", _lengths),
+    "latency": ("Latency", _latency),
+    "memory": ("Memory of long texts", _memory),
+    "precision": ("Precision", _precision),
+    "profile": ("Where the time goes", _profile),
+    "heads": ("All heads in one pass", _heads),
+    "scale": ("Number of sentences", lambda records: f"{_SCALE}\n\n{_plain(records, 'scale')}"),
+    "budget": ("Tokens of a batch, and layout of the threads", lambda records: _plain(records, "budget")),
+    "graphs": ("Other graphs of the model", lambda records: _plain(records, "graphs")),
+    "startup": ("Start", lambda records: _plain(records, "startup")),
+}

@@ -1,0 +1,146 @@
+"""Suites that measure more than encoders side by side, on tiny models, and the page that shows all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import suite_heads
+import suite_length
+import suite_scale
+from contenders import BY_KEY
+from gate import Field
+from head_cost import cost
+from heads_probe import ONE_PASS, one_head, one_pass
+from job import Job, Setting, parts
+from pages import document
+from records import Records
+from suite_length import in_calls
+from suite_profile import operator_seconds
+from suites import SUITES
+from targets import TARGETS
+from workspace import RANDOM_BASE
+
+from ditto_fast.errors import ParityError
+from ditto_fast.evaluation.tasks import Subset
+from ditto_fast.evaluation.with_torch.states_graph import cached_states
+from ditto_fast.heads import Head
+
+TEXTS = ["a cat", "the old man walks by", "rain", "a dog sleeps in the sun", "two words", "one more of them"]
+
+
+@pytest.fixture
+def tiny(checkpoint: Callable[[str], Path], tiny_export: Path) -> Setting:
+    return Setting(checkpoint("bert"), tiny_export, Head.parse("2-3"), 1)
+
+
+def test_one_pass_and_a_run_a_head_give_the_same_score(tiny: Setting, tmp_path: Path):
+    dev = Subset("dev", TEXTS, TEXTS[::-1], np.arange(len(TEXTS), dtype=np.float64))
+    scores = one_pass(cached_states(str(tiny.checkpoint), tmp_path), dev)()
+    assert len(scores) == 3 * 4
+    for key in suite_heads.SEPARATE:
+        suite_heads._require_same(key, one_head(key, tiny, dev)(), scores)
+    with pytest.raises(ParityError, match="Head 2-3"):
+        suite_heads._require_same("fp32", {"2-3": scores["2-3"] + 0.1}, scores)
+
+
+def test_heads_without_data_say_so(tiny: Setting):
+    (row,) = SUITES["heads"](Job(tiny, TEXTS, 1, quick=True))
+    assert "--senteval" in row["missing"]
+
+
+def test_a_profile_has_shares_of_one(tiny: Setting):
+    rows = list(SUITES["profile"](Job(tiny, TEXTS, 1, quick=True)))
+    assert [row["contender"] for row in rows] == ["fp32", "int8"] * 2
+    assert all(("shares" in row) == (row["contender"] == "fp32") for row in rows)  # the export has fp32 alone
+    assert sum(rows[0]["shares"].values()) == pytest.approx(1, abs=0.01)
+    assert rows[0]["shares"]["MatMul"] > 0
+
+
+def test_an_operator_that_holds_others_is_not_counted_twice():
+    def event(name: str, operator: str, micros: int) -> dict[str, object]:
+        return {"cat": "Node", "name": name, "args": {"op_name": operator}, "dur": micros}
+
+    events = [
+        {"cat": "Session", "name": "model_run", "args": {}, "dur": 9},
+        event("a_fence_before", "MatMul", 1),
+        event("a_kernel_time", "MatMul", 2),
+        event("b_kernel_time", "If", 5),
+        event("c_kernel_time", "Attention", 4),
+    ]
+    assert operator_seconds(events) == pytest.approx({"MatMul": 2e-6, "Attention": 4e-6})
+
+
+def test_texts_are_given_so_many_a_call(tiny: Setting):
+    sizes = []
+
+    def build(_: Setting):
+        return lambda texts: sizes.append(len(texts)) or np.ones((len(texts), 2), np.float32)
+
+    encode = in_calls(replace(BY_KEY["fp32"], build=build), 4).build(tiny)
+    assert encode(TEXTS).shape == (6, 2)
+    assert sizes == [4, 2]
+    assert parts(TEXTS, 6) == [TEXTS]
+
+
+def test_a_peer_stops_where_it_would_take_too_long_and_ours_go_on(tiny: Setting, monkeypatch):
+    def field(contenders, setting, texts, case):
+        return Field({contender.key: len for contender in contenders})
+
+    def timed(admitted, texts, case, rounds, floor):
+        slow = suite_scale.PATIENCE / 200  # of a sentence
+        return [{"case": case, "contender": key, "seconds": [slow * len(texts)]} for key in admitted.encoders]
+
+    monkeypatch.setattr(suite_scale, "admit", field)
+    monkeypatch.setattr(suite_scale, "timed", timed)
+    rows = list(SUITES["scale"](Job(tiny, TEXTS, 1, quick=True, peers=("st",))))
+    later = [row for row in rows if row["case"] == suite_scale.case_of(300)]
+    assert {row["contender"]: "seconds" in row for row in later} == {
+        "eager": False,
+        "st": False,
+        "fp32": True,
+        "int8": True,
+    }
+    assert all("left out" in row["missing"] for row in later if "seconds" not in row)
+
+
+def _row(suite: str, case: str, contender: str, **figures: object) -> dict[str, object]:
+    machine = {"cpu": "a CPU", "cpus": 2, "threads": 2, "load": 0.0, "versions": {}, "commit": "c" * 40, "dirty": False}
+    about = {"started": "2026-01-01", "model": "all-MiniLM-L6-v2", "head": "1-10", "source": "texts", "sentences": 8}
+    return {**machine, **about, "suite": suite, "case": case, "contender": contender, **figures}
+
+
+def test_the_page_shows_every_suite():
+    short, long = (suite_length.case_of(16, size) for size in (1, 8))
+    records = Records(
+        (
+            _row("cpu", "throughput", "fp32", seconds=[1.0], model=RANDOM_BASE),
+            _row("cpu", "throughput", "fp32", seconds=[1.0]),
+            _row("length", short, "eager", seconds=[2.0], tokens=160, size=1),
+            _row("length", short, "fp32", seconds=[1.0], tokens=160, size=1),
+            _row("length", long, "eager", seconds=[4.0], tokens=160, size=8),
+            _row("scale", suite_scale.case_of(1000), "fp32", seconds=[1.0]),
+            _row("scale", suite_scale.case_of(3000), "st", missing="left out: slow"),
+            _row("profile", "T = 512", "int8", shares={"MatMulIntegerToFloat": 0.7, "Add": 0.298, "Cast": 0.002}),
+            _row("heads", "heads", ONE_PASS, seconds=[2.0, 2.0], heads=72, pairs=9, peak_mb=5.0),
+            _row("heads", "heads", "fp32", seconds=[3.0, 4.0], heads=1, pairs=9, peak_mb=4.0),
+        )
+    )
+    page = document(records)
+    assert page.index("Throughput: all-MiniLM-L6-v2\n") < page.index(f"Throughput: {RANDOM_BASE} (random weights)\n")
+    assert "| 1 | ditto_fast | 160 (2.00x) |" in page
+    assert "| 8 | authors' eager path | 40 (1.00x) |" in page
+    assert "left out: slow" in page
+    assert "| products with weights, as in the floor | 70.0% |" in page
+    assert "Cast" not in page
+    assert "252 (extrapolated) | 126.00x (108.00x to 144.00x) | 4 |" in page
+    assert "126x (108x to 144x), extrapolated | met" in page
+
+
+def test_the_target_of_the_head_search_reads_its_record():
+    target = next(target for target in TARGETS if "head search" in target.what)
+    assert target.cells(Records(()))[-1] == "not measured"
+    assert cost(Records(()), "fp32") is None
