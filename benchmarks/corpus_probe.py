@@ -51,7 +51,7 @@ def main(arguments: list[str]) -> None:
             encode_corpus(folder / "rows.txt", encoder, folder / "embeddings")
         _check(folder / "embeddings", encoder, int(count))
     peak = max(mb for _, mb in samples)
-    result = {"loaded_mb": loaded, "peak_mb": peak, "seconds": [samples[-1][0]], "rows": int(count)}
+    result = {"loaded_mb": loaded, "peak_mb": peak, "seconds": [samples[-1][0]], "sentences": int(count)}
     sys.stdout.write(json.dumps(result) + "\n")
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contenders import BY_KEY
+from corpus_files import CORPUS
 from gemm_floor import FLOOR
 
 _OTHERS = {
     FLOOR: "floor: the matrix products alone",
     "fp32-batch": "ditto_fast, one batch",
     "int8-arena": "ditto_fast, int8, arena on",
+    CORPUS: "encode_corpus, int8",
     "one-pass": "ditto_fast, all heads in one pass",
     "fp16": "ditto_fast, fp16",
     "torch-fp16": "torch, SDPA, fp16",

@@ -31,6 +31,10 @@ _SCALE = (
     f"Synthetic sentences; vectors are checked on the first {suite_scale.COUNTS[0]}. A peer stops where a round would "
     f"take more than {suite_scale.PATIENCE} s."
 )
+_FILES = (
+    "Memory of encode_corpus by the rows of its input, distinct and of a few tokens, each in a process of its own; ids "
+    "are checked to be there in order, and vectors against encode's."
+)
 _PROFILE = (
     "Shares of the time inside operators, by ONNX Runtime's profiler, on one thread: suite cpu's sentences, and long "
     "texts. What the floor has is the products with weights; what is under 0.5 % everywhere is left out."
@@ -127,6 +131,17 @@ def _plain(records: Records, suite: str) -> str:
     return table(["case", "", "seconds", "sentences/s", "against the first of the case"], rows, 2)
 
 
+def _scale(records: Records) -> str:
+    """Calls, then files."""
+    memory = [
+        [f"{row['sentences']:,}", *(f"{row[name]:.0f}" for name in ("loaded_mb", "peak_mb"))]
+        for row in records.suite("scale")
+        if "peak_mb" in row
+    ]
+    files = table(["rows of a file", "MB after loading", "peak MB"], memory, 0)
+    return f"{_SCALE}\n\n{_plain(records, 'scale')}\n\n{_FILES}\n\n{files}"
+
+
 def _profile(records: Records) -> str:
     columns = [row for row in records.suite("profile") if "shares" in row]
     operators = {name: max(row["shares"].get(name, 0) for row in columns) for row in columns for name in row["shares"]}
@@ -178,7 +193,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Records], str]]] = {
     "precision": ("Precision", _precision),
     "profile": ("Where the time goes", _profile),
     "heads": ("All heads in one pass", _heads),
-    "scale": ("Number of sentences", lambda records: f"{_SCALE}\n\n{_plain(records, 'scale')}"),
+    "scale": ("Number of sentences", _scale),
     "budget": ("Tokens of a batch, and layout of the threads", lambda records: _plain(records, "budget")),
     "graphs": ("Other graphs of the model", lambda records: _plain(records, "graphs")),
     "startup": ("Start", lambda records: _plain(records, "startup")),

@@ -1,10 +1,11 @@
-"""Suite scale: how the cost grows with the number of sentences."""
+"""Suite scale: how the cost grows with the number of sentences, and what files of many rows take."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from contenders import OURS, chosen
+from corpus_files import corpus_rows
 from gate import admit, timed
 from job import Job, Row
 from measure import median
@@ -24,6 +25,12 @@ def case_of(count: int) -> str:
 
 
 def suite(job: Job) -> Iterator[Row]:
+    """Calls of many sentences, then files of many rows."""
+    yield from _calls(job)
+    yield from corpus_rows(job)
+
+
+def _calls(job: Job) -> Iterator[Row]:
     """For each number of synthetic sentences a row a contender, checked on the first of them."""
     counts = _QUICK_COUNTS if job.quick else COUNTS
     texts = synthetic_sentences(counts[-1])

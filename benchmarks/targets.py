@@ -10,6 +10,7 @@ import suite_cpu
 import suite_length
 import suite_memory
 import suite_precision
+from corpus_files import CORPUS, RACE
 from gemm_floor import FLOOR
 from head_cost import cost
 from measure import median
@@ -111,6 +112,7 @@ TARGETS = (
     Target("int8: STS-B test Spearman lost", 0.2, False, "{}", _spearman_loss),
     Target("int8: cosine alone and in a batch", 0.99999, True, "{}", _company),
     Target("int8 against the authors' eager path", 4.5, True, "{}x", _ratio(*_CPU, "eager", "int8")),
+    Target("ditto-encode against encode, texts a second", 0.95, True, "{:.0%}", _ratio("scale", RACE, "int8", CORPUS)),
     Target("512 tokens: time against the authors' path", 2.3, True, "{}x", _ratio(*_LONG, "eager", "fp32")),
     Target("512 tokens: extra memory of the authors' path's", 0.2, False, "{}", _extra_memory),
     Target("`import ditto_fast`", 0.3, False, "{} s", _seconds("import")),
