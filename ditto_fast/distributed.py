@@ -85,7 +85,7 @@ def encode_dataset(
         >>> encode_dataset(dataset, "minilm-ditto").schema().names  # doctest: +SKIP
         ['id', 'text', 'embedding']
     """
-    ray = import_ray()
+    ray = import_ray(data=True)
     if not isinstance(dataset, ray.data.Dataset):
         raise OptionError(
             f"dataset must be a ray.data.Dataset; got {type(dataset).__name__}. "

@@ -87,7 +87,7 @@ def tiny_export(checkpoint: Callable[[str], Path], tmp_path_factory: pytest.Temp
 @pytest.fixture(scope="session")
 def local_ray() -> Iterator[None]:
     """A Ray of this machine with two CPUs; its start takes seconds, so all tests share it."""
-    import ray
+    import ray.data
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # for the workers, which import what tests send them
