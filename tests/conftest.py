@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -102,6 +103,12 @@ def local_ray() -> Iterator[None]:
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def no_actor_left() -> None:
+    """An actor of Ray Data holds its CPU until all of its run is collected, which the log that pytest keeps delays."""
+    gc.collect()
 
 
 @pytest.fixture(scope="session")
