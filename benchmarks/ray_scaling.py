@@ -52,20 +52,20 @@ def _on_ray(export: Path, texts: list[str], workers: int) -> tuple[float, FloatA
 
 
 def _scaling(export: Path, texts: list[str], workers: int, rounds: int, expected: FloatArray) -> dict[str, Any]:
-    """Rates of so many workers, without their start: that is the time of as many texts as there are workers."""
-    starts, rates = [], []
+    """Rates of so many workers once they run: the first batch of each, with their start, is timed and taken off."""
+    first, starts, rates = workers * _BATCH, [], []
     for _ in range(rounds):
-        start, _ = _on_ray(export, texts[:workers], workers)
+        start, _ = _on_ray(export, texts[:first], workers)
         seconds, vectors = _on_ray(export, texts, workers)
         if not within(vectors, expected):
             raise ParityError(f"{workers} workers do not give the vectors of one process; nothing is recorded.")
         starts.append(start)
-        rates.append(len(texts) / (seconds - start))
-    return {"workers": workers, "start_seconds": starts, "rates": rates, "rate": float(np.median(rates))}
+        rates.append((len(texts) - first) / (seconds - start))
+    return {"workers": workers, "first_batch_seconds": starts, "rates": rates, "rate": float(np.median(rates))}
 
 
 def _measure(
-    sentences: Annotated[int, typer.Option(help="Synthetic sentences to encode.")] = 20000,
+    sentences: Annotated[int, typer.Option(min=8 * _BATCH, help="Synthetic sentences to encode.")] = 20000,
     rounds: Annotated[int, typer.Option(help="Rounds; the median is reported.")] = 3,
     out: Annotated[Path | None, typer.Option(help="A JSON line is added to it; nothing is written without.")] = None,
 ) -> None:
@@ -82,9 +82,10 @@ def _measure(
     for workers in _WORKERS:
         row = _scaling(export, texts, workers, rounds, expected)
         rows.append({**row, "predicted": alone * min(workers, available_cpus())})
+        efficiency, first = row["rate"] / rows[-1]["predicted"], np.median(row["first_batch_seconds"])
         stdout.print(
             f"{workers} worker(s): {row['rate']:.0f} sentences/s, predicted {rows[-1]['predicted']:.0f} (efficiency "
-            f"{row['rate'] / rows[-1]['predicted']:.2f}); start {np.median(row['start_seconds']):.1f} s",
+            f"{efficiency:.2f}); start and first batch {first:.1f} s",
             highlight=False,
         )
     ray.shutdown()

@@ -85,20 +85,11 @@ def encode_dataset(
         >>> encode_dataset(dataset, "minilm-ditto").schema().names  # doctest: +SKIP
         ['id', 'text', 'embedding']
     """
-    ray = import_ray()
-    if not isinstance(dataset, ray.data.Dataset):
-        raise OptionError(
-            f"dataset must be a ray.data.Dataset; got {type(dataset).__name__}. "
-            "Make one with ray.data.from_items, from_arrow or read_parquet."
-        )
+    pool = _checked_pool(dataset, concurrency, num_cpus, num_gpus)
     positive_int("batch_size", batch_size)
-    fewest, most = _workers(concurrency)
-    _check_cpus(num_cpus, num_gpus)
     schema = dataset.schema(fetch_if_missing=False)
     if schema is not None:
         check_columns(schema.names, column, embedding_column)
-    reading = not isinstance(dataset, ray.data.dataset.MaterializedDataset)
-    check_resources(fewest, num_cpus, num_gpus, others=1 if reading else 0)
     worker_model = prepare(
         model,
         num_cpus=num_cpus,
@@ -114,7 +105,7 @@ def encode_dataset(
     return dataset.map_batches(
         _Embedder,
         fn_constructor_args=(worker_model, column, embedding_column, normalize_embeddings),
-        compute=ray.data.ActorPoolStrategy(min_size=fewest, max_size=most),
+        compute=pool,
         batch_size=batch_size,
         batch_format="pyarrow",
         num_cpus=num_cpus,
@@ -196,9 +187,22 @@ def _workers(concurrency: Concurrency | None) -> tuple[int, int | None]:
     return int(fewest), int(most)
 
 
-def _check_cpus(num_cpus: float, num_gpus: float) -> None:
+def _checked_pool(
+    dataset: ray.data.Dataset, concurrency: Concurrency | None, num_cpus: float, num_gpus: float
+) -> ray.data.ActorPoolStrategy:
+    """The pool of workers, if the cluster can hold it beside what reads the dataset."""
+    ray = import_ray(data=True)
+    if not isinstance(dataset, ray.data.Dataset):
+        raise OptionError(
+            f"dataset must be a ray.data.Dataset; got {type(dataset).__name__}. "
+            "Make one with ray.data.from_items, from_arrow or read_parquet."
+        )
     if not num_cpus > 0 or not num_gpus >= 0:
         raise OptionError(
             f"num_cpus must be above 0 and num_gpus at least 0; got {num_cpus!r} and {num_gpus!r}. "
             "A worker takes a CPU on a GPU node, too."
         )
+    fewest, most = _workers(concurrency)
+    reading = not isinstance(dataset, ray.data.dataset.MaterializedDataset)
+    check_resources(fewest, num_cpus, num_gpus, others=1 if reading else 0)
+    return ray.data.ActorPoolStrategy(min_size=fewest, max_size=most)

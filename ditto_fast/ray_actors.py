@@ -6,7 +6,6 @@ import os
 import socket
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +36,8 @@ def connect(address: str | None = None) -> None:
 
     Args:
         address: "host:port" of a cluster's head (port 6379 by default of `ray start --head`), "auto" for the one
-            of this machine; None starts a Ray of this process, which ends with it.
+            of this machine; None takes that of RAY_ADDRESS, which `ray job submit` sets, and without it starts a
+            Ray of this process, which ends with it.
 
     Raises:
         ClusterError: Nothing, or something other than Ray, answers at the address.
@@ -46,6 +46,7 @@ def connect(address: str | None = None) -> None:
     ray = import_ray()
     if ray.is_initialized():
         return
+    address = os.environ.get("RAY_ADDRESS") if address is None else address
     if address is None:
         ray.init(address="local", include_dashboard=False, log_to_driver=False, logging_level="error")
         return
@@ -86,23 +87,21 @@ def encode_texts(encoder: FastEncoder, texts: list[str], **options: Any) -> Floa
 
 
 class _Worker:
-    """An actor; the encoder is opened by the first call, so that what that raises reaches the caller as it is."""
+    """An actor. It is told the model with each call: what its constructor is given could be lost before a restart."""
 
-    def __init__(self, model: WorkerModel, encode: Encode) -> None:
-        self._model = model
-        self._encode = encode
+    _encoder: FastEncoder | None = None
 
-    @cached_property
-    def _encoder(self) -> FastEncoder:
-        return self._model.open()
+    def open(self, model: WorkerModel) -> None:
+        """Opens the encoder, where that is still to do; what that raises reaches the caller as it is."""
+        if self._encoder is None:
+            self._encoder = model.open()
 
-    def open(self) -> None:
-        """Opens the encoder, or raises why not."""
-        self._encoder  # noqa: B018
-
-    def encode(self, texts: list[str], more: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def encode(
+        self, model: WorkerModel, encode: Encode, texts: list[str], more: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
         """What the function gives for texts."""
-        return self._encode(self._encoder, texts, *more, **options)
+        self.open(model)
+        return encode(self._encoder, texts, *more, **options)
 
 
 class RayEncoders:
@@ -135,13 +134,13 @@ class RayEncoders:
         ray = import_ray()
         positive_int("concurrency", concurrency)
         check_resources(concurrency, num_cpus, num_gpus)
-        # kept, so that the files stay in the object store for an actor that is started again
         self._model = prepare(model, num_cpus=num_cpus, num_gpus=num_gpus, **model_options)
+        self._encode = encode
         remote = ray.remote(num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1)(_Worker)
-        self._actors: list[ActorHandle] = [remote.remote(self._model, encode) for _ in range(concurrency)]
+        self._actors: list[ActorHandle] = [remote.remote() for _ in range(concurrency)]
         self._waiting: list[set[Future[Any]]] = [set() for _ in range(concurrency)]
         try:
-            ray.get([actor.open.remote() for actor in self._actors])
+            ray.get([actor.open.remote(self._model) for actor in self._actors])
         except BaseException:
             self.close()
             raise
@@ -164,7 +163,7 @@ class RayEncoders:
         if not self._actors:
             raise EncoderClosedError("These encoders are closed; make new RayEncoders.")
         actor, waiting = min(zip(self._actors, self._waiting, strict=True), key=lambda pair: len(pair[1]))
-        future: Future[Any] = actor.encode.remote(texts, more, options).future()
+        future: Future[Any] = actor.encode.remote(self._model, self._encode, texts, more, options).future()
         waiting.add(future)
         future.add_done_callback(waiting.discard)
         return future

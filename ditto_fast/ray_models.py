@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     import ray
 
 
-def import_ray() -> Any:
-    """The `ray` module.
+def import_ray(*, data: bool = False) -> Any:
+    """The `ray` module, with `ray.data` where that is asked for: an actor does without, and starts sooner.
 
     Raises:
         MissingDependencyError: It is not installed.
     """
     try:
         import ray
-        import ray.data
+
+        if data:
+            import ray.data
     except ImportError as error:
         raise MissingDependencyError(
             f"Encoding on Ray needs ray[data] and pyarrow: pip install 'ditto-fast[cpu,ray]' ({error})."

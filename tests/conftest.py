@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def tiny_export(checkpoint: Callable[[str], Path], tmp_path_factory: pytest.Temp
 @pytest.fixture(scope="session")
 def local_ray() -> Iterator[None]:
     """A Ray of this machine with two CPUs; its start takes seconds, so all tests share it."""
-    import ray
+    import ray.data
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path(__file__).parent))  # for the workers, which import what tests send them
@@ -102,6 +103,12 @@ def local_ray() -> Iterator[None]:
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield
     ray.shutdown()
+
+
+@pytest.fixture
+def no_actor_left() -> None:
+    """An actor of Ray Data holds its CPU until all of its run is collected, which the log that pytest keeps delays."""
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_hub import TEXTS, TOKEN, FakeHub
+from fake_hub import COMMIT, TEXTS, TOKEN, FakeHub
 
 from ditto_fast import FastEncoder
 from ditto_fast.export import export_model
@@ -60,3 +62,26 @@ def test_what_cannot_be_opened_says_why(hub: FakeHub, load, checkpoint, argument
     assert TOKEN not in printed.replace(f"token={TOKEN!r}", "")
     for word in words:
         assert word in printed.splitlines()[-1]
+
+
+def test_a_cluster_opens_one_commit_and_its_driver_needs_the_manifest_alone(
+    hub: FakeHub, environment: dict[str, str], tiny_export: Path, tmp_path: Path
+):
+    hub.add("org/name", tiny_export)
+    code = (
+        "import numpy as np, pickle, sys\nfrom ditto_fast.errors import OptionError\n"
+        "from ditto_fast.ray_models import prepare\n"
+        "model = pickle.dumps(prepare('org/name', revision='main'))\n"
+        "print(pickle.loads(model).options['revision'], flush=True)\nsys.stdin.readline()\n"
+        f"np.save('vectors.npy', pickle.loads(model).open().encode({TEXTS}))\n"
+        "try: prepare('org/name', precision='int8')\nexcept OptionError as error: print(error)"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], env=environment, cwd=tmp_path, stdin=-1, stdout=-1, stderr=-1, text=True
+    )
+    with process:
+        assert process.stdout.readline() == f"{COMMIT}\n"
+        assert hub.downloaded() == ["ditto_config.json"]
+        printed, errors = process.communicate("\n", timeout=60)
+    assert "precision must be one of fp32" in printed, errors
+    assert within(np.load(tmp_path / "vectors.npy"), FastEncoder(tiny_export).encode(TEXTS))
