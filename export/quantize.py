@@ -155,15 +155,21 @@ class _Rewrite:
         )
 
     def _following_bias(self, node: onnx.NodeProto) -> tuple[str, str | None]:
-        """Output name and bias of the projection: an Add of a vector right behind it is taken in."""
-        add = self._consumers.get(node.output[0])
-        if self._uses[node.output[0]] != 1 or add is None or add.op_type != "Add":
-            return node.output[0], None
-        bias = add.input[0] if add.input[1] == node.output[0] else add.input[1]
+        """Output name and bias of the projection: that of an Add or a BiasGelu right behind it is taken in."""
+        projected = node.output[0]
+        follower = self._consumers.get(projected)
+        if self._uses[projected] != 1 or follower is None or follower.op_type not in ("Add", "BiasGelu"):
+            return projected, None
+        bias = follower.input[0] if follower.input[1] == projected else follower.input[1]
         if bias not in self._vectors:
-            return node.output[0], None
-        self._new[add.output[0]] = []
-        return add.output[0], bias
+            return projected, None
+        if follower.op_type == "Add":
+            self._new[follower.output[0]] = []
+            return follower.output[0], bias
+        # adding the bias costs the integer product nothing, and Gelu without it is the faster kernel
+        gelu = helper.make_node("Gelu", [projected], follower.output, name=follower.name, domain="com.microsoft")
+        self._new[follower.output[0]] = [gelu]
+        return projected, bias
 
     def finish(self) -> None:
         """Puts the new nodes in place and drops the weights that nobody reads any more."""
