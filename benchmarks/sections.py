@@ -10,6 +10,7 @@ import suite_length
 import suite_memory
 import suite_precision
 import suite_profile
+import suite_ray
 import suite_scale
 from contenders import BASELINE
 from head_cost import cost
@@ -34,6 +35,10 @@ _SCALE = (
 _FILES = (
     "Memory of encode_corpus by the rows of its input, distinct and of a few tokens, each in a process of its own; ids "
     "are checked to be there in order, and vectors against encode's."
+)
+_RAY = (
+    "A worker is an actor of one thread, the rate that of workers that run: their start and first batch are beside it. "
+    "The prediction is docs/distributed.md's."
 )
 _PROFILE = (
     "Shares of the time inside operators, by ONNX Runtime's profiler, on one thread: suite cpu's sentences, and long "
@@ -186,6 +191,29 @@ def _reason(row: Row) -> str:
     return str(row["missing"]) if "missing" in row else f"failed: {row['error'].splitlines()[0][:100]}"
 
 
+def _ray(records: Records) -> str:
+    """Rates beside the prediction: workers, as far as there are cores, times the rate of one process."""
+    alone = records.row("ray", suite_ray.CASE, suite_ray.ALONE)
+    rates = {
+        row["contender"]: row["sentences"] / median(row["seconds"]) for row in records.suite("ray") if "seconds" in row
+    }
+    rows = []
+    for workers in suite_ray.WORKERS:
+        row = records.row("ray", suite_ray.CASE, suite_ray.name_of_workers(workers))
+        if row and alone:
+            rate, predicted = rates[row["contender"]], rates[suite_ray.ALONE] * min(workers, row["cpus"])
+            figures = [
+                f"{rate:.0f}",
+                f"{predicted:.0f}",
+                f"{rate / predicted:.2f}",
+                f"{median(row['start_seconds']):.1f}",
+            ]
+            rows.append([row["contender"], *figures])
+    header = ["", "sentences/s", "predicted", "efficiency", "start and first batch, s"]
+    said = f"FastEncoder in one process on one thread: {rates.get(suite_ray.ALONE, 0):.0f} sentences/s. "
+    return f"{said}{_RAY}\n\n{table(header, rows)}"
+
+
 SECTIONS: dict[str, tuple[str, Callable[[Records], str]]] = {
     "length": ("Length of the texts", _lengths),
     "latency": ("Latency", _latency),
@@ -196,5 +224,6 @@ SECTIONS: dict[str, tuple[str, Callable[[Records], str]]] = {
     "scale": ("Number of sentences", _scale),
     "budget": ("Tokens of a batch, and layout of the threads", lambda records: _plain(records, "budget")),
     "graphs": ("Other graphs of the model", lambda records: _plain(records, "graphs")),
+    "ray": ("Workers of a Ray cluster", _ray),
     "startup": ("Start", lambda records: _plain(records, "startup")),
 }

@@ -13,6 +13,7 @@ import suite_length
 import suite_memory
 import suite_precision
 import suite_profile
+import suite_ray
 import suite_scale
 import suite_startup
 from job import Suite
@@ -29,6 +30,7 @@ SUITES: dict[str, Suite] = {
     "graphs": suite_graphs.suite,
     "profile": suite_profile.suite,
     "heads": suite_heads.suite,
+    "ray": suite_ray.suite,
     "kernels": suite_kernels.suite,
     "gpu": suite_gpu.suite,
 }
