@@ -58,6 +58,22 @@ def select_backend(
     return selection
 
 
+def graph_files(
+    manifest: Manifest, pooling: str | None, precision: str | None, backend: str, providers: Providers
+) -> list[str]:
+    """Files of the graphs that `select_backend` may choose, wherever it runs; the arguments are its own.
+
+    Raises:
+        OptionError: The pooling, precision or backend is none.
+    """
+    one_of("pooling_backend", backend, [*BACKENDS, "auto"])
+    names = [choose_graph(manifest, pooling, precision, BACKENDS.get(backend))]
+    if backend == "auto" and providers == "cuda" and pooling in (None, DEFAULT_POOLING):
+        head = choose_graph(manifest, pooling, precision, "head")  # for a machine that has the kernels
+        names += [head] if head in manifest.graphs else []
+    return names
+
+
 def _precision(path: Path, precision: str | None) -> str:
     manifest = Manifest.read(path)
     return manifest.graphs[choose_graph(manifest, precision=precision)].precision

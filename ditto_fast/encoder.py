@@ -152,6 +152,8 @@ class FastEncoder:
                 str(name),
                 pooling,
                 precision,
+                backend=options.get("pooling_backend", "auto"),
+                providers=options.get("providers", "cpu"),
                 revision=revision,
                 token=token,
                 cache_dir=cache_dir,

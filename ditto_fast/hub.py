@@ -8,9 +8,11 @@ from functools import partial
 from pathlib import Path
 
 from ditto_fast.artifact import MANIFEST_FILE, Manifest
+from ditto_fast.backends import graph_files
 from ditto_fast.checks import one_of
 from ditto_fast.errors import ExportDirectoryError, ModelNotFoundError, OptionError
 from ditto_fast.pooling import POOLINGS
+from ditto_fast.providers import Providers
 from ditto_fast.selection import choose_graph, companions
 
 
@@ -37,12 +39,14 @@ def fetch_export(
     pooling: str | None,
     precision: str | None,
     *,
+    backend: str,
+    providers: Providers,
     revision: str | None,
     token: str | None,
     cache_dir: str | Path | None,
     local_files_only: bool,
 ) -> Path:
-    """Brings the manifest, the one graph that serves `pooling` and the small files into the hub's cache.
+    """Brings the manifest, the graph that serves `pooling` and the small files into the hub's cache.
 
     Returns:
         The folder of the cache that has them.
@@ -57,8 +61,8 @@ def fetch_export(
         folder = fetch(MANIFEST_FILE, revision).parent
         manifest = Manifest.read(folder)
         commit = folder.name  # one commit for all files, whatever is pushed meanwhile
-        graph = fetch(choose_graph(manifest, pooling, precision), commit)
-        for name in companions(manifest, graph):
+        graphs = [fetch(name, commit) for name in graph_files(manifest, pooling, precision, backend, providers)]
+        for name in dict.fromkeys(name for graph in graphs for name in companions(manifest, graph)):
             fetch(name, commit)
     return folder
 

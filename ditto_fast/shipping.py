@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ditto_fast.artifact import MANIFEST_FILE, graph_file
+from ditto_fast.artifact import MANIFEST_FILE
+from ditto_fast.backends import graph_files
 from ditto_fast.errors import ExportDirectoryError, ModelNotFoundError
 from ditto_fast.files import sha256
+from ditto_fast.providers import Providers
 from ditto_fast.selection import companions, select
 
 Bytes = NDArray[np.uint8]
@@ -70,7 +72,7 @@ class ShippedModel:
 
 
 def pack(
-    path: str | os.PathLike[str], pooling: str | None = None, precision: str | None = None, providers: object = "cpu"
+    path: str | os.PathLike[str], pooling: str | None = None, precision: str | None = None, providers: Providers = "cpu"
 ) -> ShippedModel:
     """Reads what `FastEncoder(path, pooling=pooling, precision=precision, providers=providers)` will need.
 
@@ -92,9 +94,8 @@ def pack(
     source = Path(path)
     selection = select(source, pooling, precision)
     graphs = [selection.path.name]
-    head = graph_file("head", selection.info.precision)
-    if providers == "cuda" and source.suffix != ".onnx" and head in selection.manifest.graphs:
-        graphs.append(head)
+    if source.suffix != ".onnx":
+        graphs = graph_files(selection.manifest, pooling, precision, "auto", providers)
     names = [MANIFEST_FILE, *graphs]
     for graph in graphs:
         names += companions(selection.manifest, selection.directory / graph)

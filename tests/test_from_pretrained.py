@@ -32,6 +32,20 @@ def test_only_what_is_needed_is_downloaded(hub: FakeHub, load, tiny_export: Path
     assert hub.requests == []
 
 
+def test_a_pooling_backend_brings_its_graph(hub: FakeHub, load, tiny_export: Path):
+    hub.add("org/name", tiny_export)
+    assert within(load("pooling_backend='numpy'"), FastEncoder(tiny_export, pooling_backend="numpy").encode(TEXTS))
+    assert "model.onnx" in hub.downloaded()
+    assert "model_embedding.onnx" not in hub.downloaded()
+
+
+def test_on_cuda_the_head_graph_comes_too(hub: FakeHub, load, checkpoint, tmp_path: Path):
+    export_model(checkpoint("bert"), "2-3", tmp_path / "heads", outputs=("embedding", "head"))
+    hub.add("org/name", tmp_path / "heads")
+    load("providers='cuda'")  # an error where there is no CUDA, once the files are here
+    assert {"model_embedding.onnx", "model_head.onnx"} <= set(hub.downloaded())
+
+
 def test_external_weights_come_with_their_graph(hub: FakeHub, load, checkpoint, tmp_path: Path):
     """Of two precisions, each with a file of shared weights, the other's stays where it is."""
     folder = tmp_path / "both"
