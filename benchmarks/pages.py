@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import suite_cpu
 import suite_memory
+import suite_profile
 from contenders import BASELINE, BY_KEY
 from gemm_floor import FLOOR
 from job import Row
@@ -80,6 +81,15 @@ def _targets(records: Records) -> str:
         "The targets were set on a two-core machine with AVX2 and no VNNI. With AVX-512 torch gains more than ONNX "
         "Runtime, so that ratios to torch are smaller; with VNNI int8 gains more."
     )
+    if spent := records.row("profile", suite_cpu.CASE, "fp32"):
+        products = sum(spent["shares"].get(name, 0) for name in suite_profile.PRODUCTS)
+        others = [name for name in spent["shares"] if name not in suite_profile.PRODUCTS]
+        largest = sorted(others, key=lambda name: -spent["shares"][name])[:3]
+        shares = ", ".join(f"{name} {spent['shares'][name]:.0%}" for name in largest)
+        note += (
+            f" Of fp32's time inside operators {products:.0%} are the floor's own products; the largest of the rest are "
+            f"ONNX Runtime's kernels {shares} (Where the time goes)."
+        )
     busiest = max(records.rows, key=lambda row: row["load"])
     if busiest["load"] > busiest["cpus"]:
         note += (

@@ -65,9 +65,16 @@ class Destination:
                 (self.folder / SUMMARY_FILE).unlink(missing_ok=True)
                 yield
                 if self._single:
-                    shutil.rmtree(self.folder)
+                    self._remove_shards()
         except Timeout as error:
             raise OutputError(f"Another process is writing {self._path}; wait for it, or name another.") from error
+
+    def _remove_shards(self) -> None:
+        """At once, as others see it: half of them would look like a begun output."""
+        unseen = self.folder.with_name(f".{self.folder.name}.done")
+        shutil.rmtree(unseen, ignore_errors=True)
+        self.folder.replace(unseen)
+        shutil.rmtree(unseen)
 
     def _empty(self) -> None:
         for path in self.folder.iterdir():

@@ -182,14 +182,16 @@ def _delimited(delimiter: str, quoting: Literal[0, 3]) -> Callable[..., Iterator
         header = next(reader, [])
         places = [_place(header, name, path) for name in (id_column, column) if name is not None]
         while True:
+            line = reader.line_num
             try:
                 cells = next(reader)
             except StopIteration:
                 return
             except csv.Error as error:
-                if "unexpected end of data" in str(error):
+                if reader.line_num - line != 1:  # how many rows these lines were cannot be told
+                    swallowed = f"line {line + 1} to {reader.line_num}"
                     raise DataError(
-                        f"{path}: a quoted cell never ends, and has swallowed the rows after it."
+                        f"{path}, {swallowed}: a quote is not closed where it should be: {error}."
                     ) from error
                 yield (Broken(f"no CSV ({error})"),) * 2
                 continue
