@@ -15,7 +15,7 @@ from measure import in_process, interleaved
 from sentences import synthetic_sentences
 
 from ditto_fast import FastEncoder
-from ditto_fast.corpora.encode import encode_corpus
+from ditto_fast.corpora import encode_corpus
 from ditto_fast.corpora.shards import EMBEDDING, batches, shard_paths, vectors
 
 CORPUS = "corpus"

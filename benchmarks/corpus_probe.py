@@ -12,7 +12,7 @@ import numpy as np
 from resident import resident_mb, sampled
 
 from ditto_fast import FastEncoder
-from ditto_fast.corpora.encode import encode_corpus
+from ditto_fast.corpora import encode_corpus
 from ditto_fast.corpora.shards import EMBEDDING, ID, batches, shard_paths, vectors
 from ditto_fast.tolerances import MIN_COSINES
 

@@ -87,8 +87,8 @@ def _targets(records: Records) -> str:
         largest = sorted(others, key=lambda name: -spent["shares"][name])[:3]
         shares = ", ".join(f"{name} {spent['shares'][name]:.0%}" for name in largest)
         note += (
-            f" Of fp32's time inside operators {products:.0%} are the floor's own products; the largest of the rest are "
-            f"ONNX Runtime's kernels {shares} (Where the time goes)."
+            f" Of fp32's time inside operators {products:.0%} are the floor's own products; the largest of the rest "
+            f"are ONNX Runtime's kernels {shares} (Where the time goes)."
         )
     busiest = max(records.rows, key=lambda row: row["load"])
     if busiest["load"] > busiest["cpus"]:

@@ -13,13 +13,10 @@ from ditto_fast.errors import OptionError
 from ditto_fast.pooling import DEFAULT_POOLING
 from ditto_fast.providers import Providers
 from ditto_fast.runner import GraphRunner
-from ditto_fast.selection import Selection, choose_graph, select
+from ditto_fast.selection import BACKENDS, Selection, choose_graph, select
 
 if TYPE_CHECKING:
     import onnxruntime
-
-# name -> kind of graph it takes
-BACKENDS = {"graph": "embedding", "numpy": "tokens", "triton": "head"}
 
 
 def select_backend(

@@ -11,6 +11,9 @@ from ditto_fast.errors import ExportDirectoryError
 from ditto_fast.pooling import POOLINGS
 from ditto_fast.session import open_session
 
+# pooling backend -> kind of graph it takes
+BACKENDS = {"graph": "embedding", "numpy": "tokens", "triton": "head"}
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -121,5 +124,13 @@ def _check_files(selection: Selection) -> None:
     if missing:
         raise ExportDirectoryError(
             f"{selection.directory} lacks {', '.join(missing)}, which {selection.path.name} needs: the files of an "
-            "export belong together. Copy the whole folder, or export again."
+            f"export belong together. {_how_to_complete(selection)}."
         )
+
+
+def _how_to_complete(selection: Selection) -> str:
+    """What brings the files: the hub's cache has only those that were asked for."""
+    if selection.directory.parent.name == "snapshots":
+        backend = next(name for name, kind in BACKENDS.items() if kind == selection.info.kind)
+        return f"FastEncoder.from_pretrained(..., pooling_backend={backend!r}) loads them"
+    return "Copy the whole folder, or export again"

@@ -14,7 +14,7 @@ pyarrow = pytest.importorskip("pyarrow")
 
 from ditto_fast.corpora.blocks import Block  # noqa: E402
 from ditto_fast.corpora.rows import Row  # noqa: E402
-from ditto_fast.corpora.search import _best, search  # noqa: E402
+from ditto_fast.corpora.search import _best, search_corpus  # noqa: E402
 from ditto_fast.corpora.settings import Model, Settings  # noqa: E402
 from ditto_fast.corpora.shards import write_shard  # noqa: E402
 from ditto_fast.errors import DataError, OptionError  # noqa: E402
@@ -45,7 +45,7 @@ def test_the_best_by_cosine_in_order(seed: int, rows: int, size: int, k: int, tm
     write(folder, vectors, present, size)
     queries = random.integers(-2, 3, (3, WIDTH)).astype(np.float32) + np.float32(0.1)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    for query, hits in zip(queries, search(folder, queries, k), strict=True):
+    for query, hits in zip(queries, search_corpus(folder, queries, k), strict=True):
         cosines = unit.astype(np.float64) @ (query / np.linalg.norm(query)).astype(np.float64)
         assert len(hits) == min(k, int(present.sum()))
         found = [hit.row for hit in hits]
@@ -68,19 +68,19 @@ def test_equal_scores_are_in_the_order_of_rows():
 def test_float16_shards(tmp_path: Path):
     vectors = np.random.default_rng(0).normal(size=(9, WIDTH)).astype(np.float32)
     write(tmp_path / "index", vectors, np.ones(9, bool), 4, "float16")
-    (hits,) = search(tmp_path / "index", vectors[5], k=1)
+    (hits,) = search_corpus(tmp_path / "index", vectors[5], k=1)
     assert hits[0].row == 5
     assert hits[0].score == pytest.approx(1, abs=1e-3)
 
 
 def test_what_cannot_be_searched(tmp_path: Path):
     with pytest.raises(DataError, match="name the folder that ditto-encode wrote"):
-        search(tmp_path, np.zeros(WIDTH))
+        search_corpus(tmp_path, np.zeros(WIDTH))
     write(tmp_path / "index", np.ones((3, WIDTH), np.float32), np.ones(3, bool), 4)
     with pytest.raises(OptionError, match="7 dimensions"):
-        search(tmp_path / "index", np.zeros(WIDTH + 1))
+        search_corpus(tmp_path / "index", np.zeros(WIDTH + 1))
     with pytest.raises(OptionError, match="k must be"):
-        search(tmp_path / "index", np.zeros(WIDTH), k=0)
+        search_corpus(tmp_path / "index", np.zeros(WIDTH), k=0)
 
 
 def test_a_changed_byte_is_found(tmp_path: Path):
@@ -91,7 +91,7 @@ def test_a_changed_byte_is_found(tmp_path: Path):
     data[place] ^= 1
     path.write_bytes(data)
     with pytest.raises(DataError, match="cannot be read"):
-        search(tmp_path / "index", np.ones(WIDTH))
+        search_corpus(tmp_path / "index", np.ones(WIDTH))
 
 
 def test_metadata_is_json(tmp_path: Path):

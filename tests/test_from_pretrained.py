@@ -39,6 +39,17 @@ def test_a_pooling_backend_brings_its_graph(hub: FakeHub, load, tiny_export: Pat
     assert "model_embedding.onnx" not in hub.downloaded()
 
 
+def test_a_graph_that_was_not_asked_for_says_how_to_get_it(
+    hub: FakeHub, load, environment, tiny_export: Path, tmp_path
+):
+    hub.add("org/name", tiny_export)
+    load()
+    code = "from ditto_fast import FastEncoder; FastEncoder.from_pretrained('org/name').token_weights('Rain.')"
+    result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    assert "lacks model.onnx" in result.stderr
+    assert "pooling_backend='numpy') loads them" in result.stderr
+
+
 def test_on_cuda_the_head_graph_comes_too(hub: FakeHub, load, checkpoint, tmp_path: Path):
     export_model(checkpoint("bert"), "2-3", tmp_path / "heads", outputs=("embedding", "head"))
     hub.add("org/name", tmp_path / "heads")

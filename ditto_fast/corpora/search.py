@@ -37,7 +37,7 @@ class Hit:
     text: str | None
 
 
-def search(index: str | os.PathLike[str], queries: ArrayLike, k: int = 10) -> list[list[Hit]]:
+def search_corpus(index: str | os.PathLike[str], queries: ArrayLike, k: int = 10) -> list[list[Hit]]:
     r"""The k rows nearest to each query by cosine, best first; of equal scores the first row.
 
     Args:
@@ -54,12 +54,12 @@ def search(index: str | os.PathLike[str], queries: ArrayLike, k: int = 10) -> li
 
     Example:
         >>> from ditto_fast import FastEncoder
-        >>> from ditto_fast.corpora.encode import encode_corpus
+        >>> from ditto_fast.corpora import encode_corpus
         >>> encoder = FastEncoder("minilm-ditto", pooling="mean-first-last")
         >>> lines = "The cat is asleep.", "The bank raised rates."
         >>> _ = Path("lines.txt").write_text("\n".join(lines))
         >>> _ = encode_corpus("lines.txt", encoder, "lines", keep_text=True)
-        >>> search("lines", encoder.encode("monetary policy"), k=1)[0][0].text
+        >>> search_corpus("lines", encoder.encode("monetary policy"), k=1)[0][0].text
         'The bank raised rates.'
     """
     positive_int("k", k)

@@ -11,7 +11,7 @@ import typer
 from rich.table import Table
 
 from ditto_fast.cli.console import run, stdout
-from ditto_fast.corpora.search import Hit, check_model, search
+from ditto_fast.corpora.search import Hit, check_model, search_corpus
 from ditto_fast.corpora.settings import Model
 from ditto_fast.corpora.shards import read_shard, shard_paths
 from ditto_fast.encoder import FastEncoder
@@ -38,7 +38,7 @@ def _search(
     with encoder:
         check_model(index, Model.of_encoder(encoder))
         embeddings = encoder.encode([prompt + query for query in queries], truncate_dim=settings["truncate_dim"])
-    for query, hits in zip(queries, search(index, embeddings, k), strict=True):
+    for query, hits in zip(queries, search_corpus(index, embeddings, k), strict=True):
         if as_json:
             typer.echo(json.dumps({"query": query, "hits": [asdict(hit) for hit in hits]}, ensure_ascii=False))
         else:
