@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from types import TracebackType
@@ -225,7 +226,7 @@ class FastEncoder:
         truncate_dim: int | None = None,
         *,
         deduplicate: bool = True,
-        uniform_length: bool = False,
+        uniform_length: bool | None = None,
     ) -> Any:
         """Embeds sentences.
 
@@ -241,7 +242,8 @@ class FastEncoder:
                 `ditto_fast.quantization.quantize_embeddings`.
             truncate_dim: Keep the first dimensions only.
             deduplicate: Compute each distinct text once; the result is the same.
-            uniform_length: Only texts of one length share a batch, so that nothing is padded.
+            uniform_length: Only texts of one length share a batch, so that nothing is padded; the default in int8,
+                where padding could tip the rounding of a value.
 
         Returns:
             Embeddings (n, H), rows in the order of the input; (H,) for one string.
@@ -264,7 +266,7 @@ class FastEncoder:
             positive_int("truncate_dim", truncate_dim, self.manifest.hidden_size, "the embedding's width")
         one_of("precision", precision, EMBEDDING_PRECISIONS)
         texts, single = as_texts(sentences)
-        rule = BatchRule(self._max_tokens, batch_size, uniform_length)
+        rule = self._rule(batch_size, uniform_length)
         # nothing is said of disable= where a bar is wanted: TQDM_DISABLE=1 decides then
         with tqdm(total=len(texts), unit="sentence") if show_progress_bar else tqdm(disable=True) as progress:
             done = lambda count, _: progress.update(count)  # noqa: E731
@@ -293,8 +295,11 @@ class FastEncoder:
         Returns:
             Embeddings (n, H).
         """
-        rule = BatchRule(self._max_tokens, spread=False)
-        return self._open().embed(texts, rule, True, done, self._arguments)
+        return self._open().embed(texts, replace(self._rule(), spread=False), True, done, self._arguments)
+
+    def _rule(self, batch_size: int | None = None, uniform_length: bool | None = None) -> BatchRule:
+        uniform = self.precision == "int8" if uniform_length is None else uniform_length
+        return BatchRule(self._max_tokens, batch_size, uniform)
 
     def encode_query(self, sentences: Sentences, prompt: str | None = None, **options: Any) -> Any:
         """Embeds queries: `encode` with the "query" prompt, or another, before each text.

@@ -94,7 +94,9 @@ def test_int8_does_not_depend_on_the_batch(everything: Path):
     encoder = FastEncoder(everything, precision="int8")
     texts = [*TEXTS, *(f"{'many words ' * (i % 11)}and number {i}" for i in range(40))]
     alone = np.stack([encoder.encode(text) for text in texts])
-    assert similarity_pairwise(encoder.encode(texts), alone).min() > 0.999  # the floor that docs/encoder.md states
+    # the floors that docs/encoder.md and docs/export.md state
+    assert similarity_pairwise(encoder.encode(texts), alone).min() > 0.99999
+    assert similarity_pairwise(encoder.encode(texts, uniform_length=False), alone).min() > 0.999
 
 
 def test_int8_weights_keep_to_seven_bits(everything: Path):
