@@ -16,7 +16,7 @@ from sentences import synthetic_sentences
 
 from ditto_fast import FastEncoder
 from ditto_fast.corpora import encode_corpus
-from ditto_fast.corpora.shards import EMBEDDING, batches, shard_paths, vectors
+from ditto_fast.corpora.shards import EMBEDDING, batches, find_shards, vectors
 
 CORPUS = "corpus"
 ENCODER = "int8"  # the faster the model, the more reading and writing weigh
@@ -61,7 +61,7 @@ def _race(job: Job, texts: list[str]) -> Iterator[Row]:
             encode_corpus(source, encoder, shards)
 
         corpus()
-        found = np.concatenate([vectors(batch)[0] for _, batch in batches(shard_paths(shards), [EMBEDDING])])
+        found = np.concatenate([vectors(batch)[0] for _, batch in batches(find_shards(shards), [EMBEDDING])])
         checks = gate(contender, found, encoder.encode(texts))
         samples = interleaved({ENCODER: lambda: encoder.encode(texts), CORPUS: corpus}, job.rounds)
     for key, seconds in samples.items():

@@ -13,7 +13,7 @@ from resident import resident_mb, sampled
 
 from ditto_fast import FastEncoder
 from ditto_fast.corpora import encode_corpus
-from ditto_fast.corpora.shards import EMBEDDING, ID, batches, shard_paths, vectors
+from ditto_fast.corpora.shards import EMBEDDING, ID, batches, find_shards, vectors
 from ditto_fast.tolerances import MIN_COSINES
 
 _CHECKED = 1000  # rows whose vectors are compared with those of encode
@@ -26,10 +26,10 @@ def short_rows(count: int) -> Iterator[str]:
 
 def _check(folder: Path, encoder: FastEncoder, count: int) -> None:
     """No time is worth printing unless every row is there, once, in order, and has its vector."""
-    ids = np.concatenate([batch.column(0).to_numpy() for _, batch in batches(shard_paths(folder), [ID])])
+    ids = np.concatenate([batch.column(0).to_numpy() for _, batch in batches(find_shards(folder), [ID])])
     if not np.array_equal(ids, np.arange(count)):
         raise SystemExit(f"wanted rows 0 to {count - 1} in order; got {len(ids)}.")
-    _, batch = next(batches(shard_paths(folder), [EMBEDDING], _CHECKED))
+    _, batch = next(batches(find_shards(folder), [EMBEDDING], _CHECKED))
     found, _ = vectors(batch)
     wanted = encoder.encode(list(short_rows(len(found))), normalize_embeddings=True)
     cosines = (found * wanted).sum(axis=1) / np.linalg.norm(found, axis=1)

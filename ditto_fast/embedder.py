@@ -62,7 +62,12 @@ class Embedder:
         numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))} if deduplicate else {}
         distinct = list(numbers) if deduplicate else texts
         if self.num_workers and len(distinct) > 1:
-            embeddings = self._workers(arguments).run(distinct, rule, self._hidden_size, done)
+            pool = self._workers(arguments)
+            try:
+                embeddings = pool.run(distinct, rule, self._hidden_size, done)
+            except BaseException:  # it has ended its processes; the next call starts others
+                self.close()
+                raise
         else:
             embeddings = self.embed_here(distinct, rule, done)
         return embeddings[[numbers[text] for text in texts]] if len(distinct) < len(texts) else embeddings
@@ -81,6 +86,7 @@ class Embedder:
 
     def close(self) -> None:
         """Ends the worker processes."""
-        pool, self._pool = self._pool, None
+        with self._lock:
+            pool, self._pool = self._pool, None
         if pool is not None:
             pool.close()

@@ -193,6 +193,11 @@ class FastEncoder:
         return self._open().num_workers
 
     @property
+    def max_batch_tokens(self) -> int:
+        """Tokens of a batch, padding included."""
+        return self._max_tokens
+
+    @property
     def max_seq_length(self) -> int:
         """Length in tokens, special tokens included, that texts are cut to; may be set."""
         return self._max_seq_length
@@ -382,6 +387,10 @@ class FastEncoder:
         if embedder is not None:
             embedder.close()
         self._tokens_runner = None
+
+    def stop_workers(self) -> None:
+        """Ends worker processes at once, whatever they do; the next call starts others."""
+        self._open().close()
 
     def __enter__(self) -> FastEncoder:
         return self

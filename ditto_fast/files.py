@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -68,10 +69,23 @@ def atomic_directory(path: Path, force: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+_TEMPORARY = re.compile(r"\..+\.\d+")
+
+
+def is_temporary(path: Path) -> bool:
+    """Whether a file's name is one of `atomic_file`'s, which a killed process left behind."""
+    return _TEMPORARY.fullmatch(path.name) is not None
+
+
 @contextmanager
-def atomic_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary name beside `path`, which becomes it, on disk for good, if the block ends well."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+def atomic_file(path: Path, folder: Path | None = None) -> Iterator[Path]:
+    """Yields a temporary name, which becomes `path`, on disk for good, if the block ends well.
+
+    Args:
+        path: The file.
+        folder: Where the temporary file is, on the same file system; beside `path` by default.
+    """
+    temporary = (folder or path.parent) / f".{path.name}.{os.getpid()}"
     try:
         yield temporary
         with temporary.open("rb") as file:

@@ -26,6 +26,8 @@ FloatArray = NDArray[np.float32]
 Encode = Callable[..., Any]
 
 _PROBE_S = 5
+_START_S = 300  # for workers to get their CPUs, on a cluster that may have to grow
+_RETRIES = 3  # of texts whose worker was killed: some may kill every one
 # what a gRPC client says first; a server answers with a frame of the same type, or asks for TLS
 _SETTINGS, _TLS_ALERT = b"\4", b"\x15"
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0" + _SETTINGS + bytes(5)
@@ -91,6 +93,9 @@ class _Worker:
 
     _encoder: FastEncoder | None = None
 
+    def started(self) -> None:
+        """Returns as soon as Ray has found a place for the actor."""
+
     def open(self, model: WorkerModel) -> None:
         """Opens the encoder, where that is still to do; what that raises reaches the caller as it is."""
         if self._encoder is None:
@@ -136,14 +141,24 @@ class RayEncoders:
         check_resources(concurrency, num_cpus, num_gpus)
         self._model = prepare(model, num_cpus=num_cpus, num_gpus=num_gpus, **model_options)
         self._encode = encode
-        remote = ray.remote(num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=-1)(_Worker)
+        remote = ray.remote(num_cpus=num_cpus, num_gpus=num_gpus, max_restarts=-1, max_task_retries=_RETRIES)(_Worker)
         self._actors: list[ActorHandle] = [remote.remote() for _ in range(concurrency)]
         self._waiting: list[set[Future[Any]]] = [set() for _ in range(concurrency)]
         try:
+            self._wait_for_places()
             ray.get([actor.open.remote(self._model) for actor in self._actors])
         except BaseException:
             self.close()
             raise
+
+    def _wait_for_places(self) -> None:
+        started = [actor.started.remote() for actor in self._actors]
+        ready, waiting = import_ray().wait(started, num_returns=len(started), timeout=_START_S)
+        if waiting:
+            raise ClusterError(
+                f"{len(ready)} of {len(started)} workers have started within {_START_S} s: the cluster has no free "
+                "place for the others. Ask for fewer workers or CPUs of each, or wait until other jobs have ended."
+            )
 
     def submit(self, texts: list[str], *more: Any, **options: Any) -> Future[Any]:
         """Hands texts to the actor with the fewest waiting; nothing limits how many wait, so let a few wait at most.

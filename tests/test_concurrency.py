@@ -103,6 +103,16 @@ def test_a_killed_worker_is_an_error_not_a_hang(tiny_export: Path):
         with pytest.raises(WorkerError, match="died"):
             encoder.encode(TEXTS)
         assert encoder.encode("a").shape == (48,)  # one text needs no worker
+        assert encoder.encode(TEXTS).shape == (len(TEXTS), 48)  # others have been started
+
+
+def test_workers_can_be_stopped_and_start_again(tiny_export: Path):
+    before = set(psutil.Process().children())
+    with FastEncoder(tiny_export, num_workers=1) as encoder:
+        encoder.encode(TEXTS)
+        encoder.stop_workers()
+        assert not _workers(before)
+        assert encoder.encode(TEXTS).shape == (len(TEXTS), 48)
 
 
 def test_an_interrupt_leaves_no_process_behind(tiny_export: Path, tmp_path: Path):

@@ -182,6 +182,24 @@ def _is_ours(process: object) -> bool:
         return False
 
 
+def test_an_interrupt_while_stdin_waits(tiny_export: Path, tmp_path: Path):
+    process = subprocess.Popen(
+        [ENCODE, "-", "--model", tiny_export, "--output", tmp_path / "out", "--shard-rows", "2"],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"one\ntwo\nthree\n")
+    process.stdin.flush()
+    while not list((tmp_path / "out").glob("part-*")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) > 0  # its own exit, no signal's: a thread that waits for stdin must not abort it
+    assert process.stderr is not None
+    assert b"Fatal" not in process.stderr.read()
+
+
 def test_a_full_disk_leaves_finished_shards_whole(tiny_export: Path, tmp_path: Path):
     noise = random.Random(0)
     long = "".join(chr(noise.randrange(0x4E00, 0x9FFF)) for _ in range(100_000))  # does not compress
@@ -209,6 +227,21 @@ def test_a_full_disk_leaves_finished_shards_whole(tiny_export: Path, tmp_path: P
     assert before.items() <= shards(tmp_path / "out").items()
 
 
+def test_a_full_disk_while_the_single_file_is_written(corpus: Path, tiny_export: Path, tmp_path: Path):
+    arguments = [ENCODE, corpus, "--model", tiny_export, "--output", tmp_path / "out.npy", "--shard-rows", "100"]
+
+    def small_disk() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.RLIM_INFINITY))
+
+    failed = subprocess.run(arguments, preexec_fn=small_disk, capture_output=True, text=True, timeout=60)
+    assert failed.returncode == 1
+    assert "out.npy could not be written" in " ".join(failed.stderr.split())
+    assert not (tmp_path / "out.npy").exists()
+    again = subprocess.run([*arguments, "--json"], capture_output=True, text=True, timeout=60)
+    assert json.loads(again.stdout)["resumed_rows"] == ROWS
+    assert np.load(tmp_path / "out.npy").shape[0] == ROWS
+
+
 def test_search_finds_what_cosine_finds(tiny_export: Path, corpus: Path, command: Command, tmp_path: Path):
     options = ("--model", tiny_export, "--truncate-dim", "12", "--keep-text", "--shard-rows", "700")
     assert command("ditto-encode", corpus, "--output", tmp_path / "out", *options).returncode == 0
@@ -229,6 +262,16 @@ def test_search_finds_what_cosine_finds(tiny_export: Path, corpus: Path, command
     shown = command("ditto-search", "Row 5", "--index", tmp_path / "out", "--model", tiny_export)
     assert "cosine" in shown.stdout
     assert shown.stdout.count("Row") >= 10
+
+
+def test_search_prints_brackets_as_they_are(tiny_export: Path, command: Command, tmp_path: Path):
+    (tmp_path / "corpus.txt").write_text("Paris [citation needed] is large\nhi [/INST] there\n")
+    options = ("--model", tiny_export, "--keep-text")
+    assert command("ditto-encode", tmp_path / "corpus.txt", "--output", tmp_path / "out", *options).returncode == 0
+    found = command("ditto-search", "[bold]x[/]", "--index", tmp_path / "out", "--model", tiny_export)
+    assert found.returncode == 0, found.stderr
+    for text in ("Paris [citation needed] is large", "hi [/INST] there", "[bold]x[/]"):
+        assert text in found.stdout
 
 
 def test_search_refuses_another_model(

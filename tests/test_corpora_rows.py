@@ -26,7 +26,7 @@ IDS = [f"00{i}" for i in range(len(TEXTS))]
 
 
 def rows_of(path: Path, column: str = "text", id_column: str | None = None, form: str | None = None) -> list[Row]:
-    return list(RowReader(find_sources([path], form, path / "out"), column, id_column))
+    return list(RowReader(find_sources([path], form, [path / "out"]), column, id_column))
 
 
 def csv_bytes(texts: list[str], ids: list[str]) -> bytes:
@@ -38,6 +38,12 @@ def csv_bytes(texts: list[str], ids: list[str]) -> bytes:
 def parquet_bytes(texts: object, ids: object) -> bytes:
     buffer = io.BytesIO()
     parquet.write_table(pyarrow.table({"id": ids, "text": texts}), buffer, row_group_size=3)
+    return buffer.getvalue()
+
+
+def twice() -> bytes:
+    buffer = io.BytesIO()
+    parquet.write_table(pyarrow.table([["a"], ["b"]], names=["text", "text"]), buffer)
     return buffer.getvalue()
 
 
@@ -89,7 +95,7 @@ def test_blocks_hold_all_rows_in_order(texts: list[str], size: int, form: str, t
     path = tmp_path / f"any.{form}"
     path.write_bytes(WRITE[form](texts, [str(i) for i in range(len(texts))]))
     blocks = list(
-        cut_blocks(RowReader(find_sources([path], None, tmp_path / "out"), "text", None), size, False, "raise")
+        cut_blocks(RowReader(find_sources([path], None, [tmp_path / "out"]), "text", None), size, False, "raise")
     )
     assert [text for block in blocks for text in block.texts] == texts
     assert [row for block in blocks for row in block.ids] == list(range(len(texts)))
@@ -122,7 +128,7 @@ def test_a_bad_row_is_named_and_moves_no_other(form: str, content: bytes, proble
     assert [row.text for row in rows] == ["fine", None, "fine"]
     assert problem in str(rows[1].problem)
     with pytest.raises(DataError, match=r"bad\.\w+, row 2: .*--on-error null"):
-        list(cut_blocks(RowReader(find_sources([path], None, tmp_path), "text", None), 10, False, "raise"))
+        list(cut_blocks(RowReader(find_sources([path], None, [tmp_path]), "text", None), 10, False, "raise"))
 
 
 @pytest.mark.parametrize(
@@ -142,11 +148,19 @@ def test_a_bad_row_of_parquet(texts: object, problem: str, tmp_path: Path):
     assert rows[1].problem == problem
 
 
-@pytest.mark.parametrize("values", [pyarrow.array([1, 2]), pyarrow.array([b"a", b"b"]), pyarrow.array([["a"], ["b"]])])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pyarrow.array([1, 2]),
+        pyarrow.array([b"a", b"b"]),
+        pyarrow.array([b"a", b"b"], pyarrow.binary(1)),
+        pyarrow.array([["a"], ["b"]]),
+    ],
+)
 def test_a_parquet_column_that_is_no_text(values: object, tmp_path: Path):
     path = tmp_path / "bad.parquet"
     path.write_bytes(parquet_bytes(values, values))
-    assert all("expected a string" in str(row.problem) for row in rows_of(path))
+    assert all("expected " in str(row.problem) for row in rows_of(path))
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
@@ -173,6 +187,27 @@ def test_quotes_in_tsv_are_text(tmp_path: Path):
     assert [row.text for row in rows_of(path)] == ['"Hello," he said', 'an inch is 1"']
 
 
+def test_a_carriage_return_is_part_of_a_tsv_cell_and_breaks_an_unquoted_csv_row(tmp_path: Path):
+    path = tmp_path / "returns.tsv"
+    path.write_bytes(b"id\ttext\n1\tfoo\rbar\n2\tbaz\n")
+    assert [(row.id, row.text) for row in rows_of(path, id_column="id")] == [("1", "foo\rbar"), ("2", "baz")]
+    path = tmp_path / "returns.csv"
+    path.write_bytes(b'id,text\n1,foo\rbar\n2,"foo\rbar"\n')
+    assert [row.text for row in rows_of(path)] == [None, "foo\rbar"]
+
+
+def test_long_rows_of_parquet_are_read_a_few_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("ditto_fast.corpora.rows._BYTES_AT_ONCE", 1000)
+    path = tmp_path / "long.parquet"
+    texts = [f"{i} " * 100 for i in range(20)]
+    path.write_bytes(parquet_bytes(texts, list(range(20))))
+    seen: list[int] = []
+    read = parquet.ParquetFile.iter_batches
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", lambda self, n, **k: seen.append(n) or read(self, n, **k))
+    assert [row.text for row in rows_of(path)] == texts
+    assert max(seen) <= 5
+
+
 def test_a_long_cell_is_whole(tmp_path: Path):
     path = tmp_path / "long.csv"
     path.write_bytes(csv_bytes(["x" * 300_000], ["1"]))
@@ -188,6 +223,9 @@ def test_a_long_cell_is_whole(tmp_path: Path):
         ("cut.parquet", parquet_bytes(TEXTS, IDS)[:-20], "cannot be read as Parquet"),
         ("open.csv", b'text\nfine\n"never closed\nlost\n', "line 3 to 4: a quote is not closed"),
         ("late.csv", b'text\n"closed\nlate" and more\nfine\n', "line 2 to 3: a quote is not closed"),
+        ("header.csv", b'"id"x,text\n1,a\n', "its header is no CSV"),
+        ("mac.csv", b"text\rone\rtwo\r", "its header is no CSV"),
+        ("twice.parquet", twice(), "2 columns 'text'"),
         ("twice.csv", b"text,text\na,b\n", "2 columns 'text'"),
         ("ids.txt", b"a\n", "no column 'id'"),
     ],
@@ -213,31 +251,49 @@ def test_a_broken_file_is_an_error_that_names_it(name: str, content: bytes, mess
 def test_a_bad_id_is_a_bad_row(line: str, problem: str, tmp_path: Path):
     path = tmp_path / "ids.jsonl"
     path.write_text(f'{{"text": "first", "id": 1}}\n{line}\n')
-    reader = RowReader(find_sources([path], None, tmp_path), "text", "id")
+    reader = RowReader(find_sources([path], None, [tmp_path]), "text", "id")
     (block,) = cut_blocks(reader, 10, True, "null")
     assert block.ids == [1, None]
     assert block.texts == ["first", None]
     assert problem in str(block.bad[0].problem)
 
 
+def test_a_shard_of_rows_without_any_id_is_an_error(tmp_path: Path):
+    """Its id column would have no type, and the folder no schema."""
+    path = tmp_path / "ids.jsonl"
+    path.write_text('{"text": "a"}\n' * 3 + '{"text": "b", "id": "x"}\n')
+    reader = RowReader(find_sources([path], None), "text", "id")
+    with pytest.raises(DataError, match=r"None of the first 3 rows has an id: .*ids\.jsonl, row 1"):
+        list(cut_blocks(reader, 3, True, "null"))
+
+
 def test_folders_and_globs_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("b.txt", "a.jsonl", "deep/c.csv.gz", "_hidden.txt", ".secret.txt", "image.png", "out/part-0.parquet"):
+    left_out = ("_hidden.txt", ".secret.txt", ".cache/x.txt", "deep/_old/x.txt", "image.png", "out/part-0.parquet")
+    for name in ("b.txt", "a.jsonl", "deep/c.csv.gz", *left_out):
         path = tmp_path / "data" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     out = tmp_path / "data" / "out"
-    assert [source.path for source in find_sources(["data"], None, out)] == [
+    assert [source.path for source in find_sources(["data"], None, [out])] == [
         "data/a.jsonl",
         "data/b.txt",
         "data/deep/c.csv.gz",
     ]
-    assert [source.path for source in find_sources(["data/*.txt", "data/a.jsonl"], None, out)] == [
+    assert [source.path for source in find_sources(["data/*.txt", "data/a.jsonl"], None, [out])] == [
         "data/_hidden.txt",
         "data/b.txt",
         "data/a.jsonl",
     ]
-    assert [source.format for source in find_sources(["data/image.png"], "txt", out)] == ["txt"]
+    assert [source.path for source in find_sources(["data/*"], "txt", [out])] == [
+        "data/_hidden.txt",
+        "data/a.jsonl",
+        "data/b.txt",
+        "data/deep/c.csv.gz",
+        "data/image.png",
+    ]
+    assert len(find_sources(["data/**/*.gz"], None, [out])) == 1
+    assert [source.format for source in find_sources(["data/image.png"], "txt", [out])] == ["txt"]
 
 
 @pytest.mark.parametrize(
@@ -257,19 +313,19 @@ def test_inputs_that_are_none(inputs: list[str], form: str | None, message: str,
     (tmp_path / "file.png").touch()
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match=message):
-        find_sources(inputs, form, tmp_path / "out")
+        find_sources(inputs, form, [tmp_path / "out"])
 
 
 def test_an_unknown_format_lists_the_known():
     with pytest.raises(OptionError, match=r"jsonl.*parquet"):
-        find_sources(["-"], "xml", Path("out"))
+        find_sources(["-"], "xml", [Path("out")])
 
 
 def test_long_texts_make_short_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ditto_fast.corpora.blocks.MAX_CHARACTERS", 100)
     path = tmp_path / "long.txt"
     path.write_text(("x" * 60 + "\n") * 5)
-    reader = RowReader(find_sources([path], None, tmp_path), "text", None)
+    reader = RowReader(find_sources([path], None, [tmp_path]), "text", None)
     assert [len(block) for block in cut_blocks(reader, 10, False, "raise")] == [2, 2, 1]
 
 
@@ -277,7 +333,7 @@ def test_origins_are_those_of_the_files(tmp_path: Path):
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).write_text("one\ntwo\n")
     paths = [tmp_path / "a.txt", tmp_path / "b.txt", tmp_path / "b.txt"]
-    (block,) = cut_blocks(RowReader(find_sources(paths, None, tmp_path / "out"), "text", None), 10, False, "raise")
+    (block,) = cut_blocks(RowReader(find_sources(paths, None, [tmp_path / "out"]), "text", None), 10, False, "raise")
     origins = [block.origin(i, "bad") for i in range(6)]
     assert [(Path(row.source).name, row.number) for row in origins] == [
         ("a.txt", 1),

@@ -23,8 +23,8 @@ WIDTH = 6
 
 
 def write(folder: Path, vectors: np.ndarray, present: np.ndarray, size: int, dtype: str = "float32") -> None:
-    model = Model("m", None, "1-1", "0" * 64, "cls", "fp32", 16, "cpu", WIDTH)
-    made = Settings(model, "text", None, True, "", dtype, None, False, size)
+    model = Model("m", None, "1-1", "0" * 64, "cls", "fp32", 16, "cpu", "model.onnx", 384, WIDTH)
+    made = Settings(model, "text", None, None, True, "", dtype, None, False, size)
     folder.mkdir(exist_ok=True)
     for number, start in enumerate(range(0, len(vectors), size)):
         block = Block(number, start)
@@ -32,6 +32,7 @@ def write(folder: Path, vectors: np.ndarray, present: np.ndarray, size: int, dty
             block.add(Row("file", i + 1, None, f"text {i}" if present[i] else None, None if present[i] else "bad"), i)
         rows = np.array(block.valid, np.int64)
         write_shard(folder, block, vectors[start + rows].astype(dtype), rows, [], made)
+    (folder / "_summary.json").write_text(json.dumps({"shards": -(-len(vectors) // size)}))
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -81,6 +82,16 @@ def test_what_cannot_be_searched(tmp_path: Path):
         search_corpus(tmp_path / "index", np.zeros(WIDTH + 1))
     with pytest.raises(OptionError, match="k must be"):
         search_corpus(tmp_path / "index", np.zeros(WIDTH), k=0)
+
+
+def test_a_corpus_that_is_not_whole_is_not_searched(tmp_path: Path):
+    write(tmp_path / "index", np.ones((9, WIDTH), np.float32), np.ones(9, bool), 4)
+    (tmp_path / "index" / "part-000001.parquet").unlink()
+    with pytest.raises(DataError, match="is not whole: run ditto-encode to its end"):
+        search_corpus(tmp_path / "index", np.ones(WIDTH))
+    (tmp_path / "index" / "_summary.json").unlink()
+    with pytest.raises(DataError, match="is not whole"):
+        search_corpus(tmp_path / "index", np.ones(WIDTH))
 
 
 def test_a_changed_byte_is_found(tmp_path: Path):

@@ -25,6 +25,7 @@ class Block:
         bad: The bad rows.
         characters: Of all texts.
         position: Bytes of the input that have been read at the block's end.
+        id_type: Type of all ids, in this block and others.
     """
 
     def __init__(self, number: int, first_row: int) -> None:
@@ -35,6 +36,7 @@ class Block:
         self.bad: list[Row] = []
         self.characters = 0
         self.position = 0
+        self.id_type: type = int
         self._origins: list[tuple[int, str, int]] = []  # position here, file, row there: where a file begins
         self._digest = hashlib.sha256()
 
@@ -102,12 +104,20 @@ def cut_blocks(reader: RowReader, size: int, with_id: bool, on_error: str) -> It
             )
         block.add(row, row.id if with_id else block.end_row)
         if len(block) == size or block.characters >= MAX_CHARACTERS:
-            block.position = reader.position
-            yield block
+            yield _ended(block, reader, id_type, with_id)
             block = Block(block.number + 1, block.end_row)
-    if len(block) or block.number == 0:
-        block.position = reader.position
+    if len(block):
+        yield _ended(block, reader, id_type, with_id)
+    elif block.number == 0:
         yield block
+
+
+def _ended(block: Block, reader: RowReader, id_type: type | None, with_id: bool) -> Block:
+    if with_id and id_type is None:  # shards of one output must agree on a type
+        raise DataError(f"None of the first {block.end_row} rows has an id: {described(block.bad[0])}.")
+    block.position = reader.position
+    block.id_type = id_type or int
+    return block
 
 
 def described(row: Row) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ditto_fast.checks import one_of, positive_int
-from ditto_fast.corpora.destination import Destination
+from ditto_fast.corpora.destination import Destination, places
 from ditto_fast.corpora.engines import EncoderEngine, Engine
 from ditto_fast.corpora.progress import Progress
 from ditto_fast.corpora.rows import RowReader
@@ -15,6 +15,7 @@ from ditto_fast.corpora.run import Run, Summary
 from ditto_fast.corpora.settings import Settings
 from ditto_fast.corpora.sources import find_sources, total_size
 from ditto_fast.encoder import FastEncoder
+from ditto_fast.errors import ResumeError
 
 DTYPES = ("float32", "float16")
 SHARD_ROWS = 8192
@@ -43,7 +44,7 @@ def encode_corpus(
     Args:
         inputs: Files (.txt, .csv, .tsv, .jsonl, .parquet; text formats also .gz and .zst), globs, folders, "-".
         encoder: A FastEncoder, which stays open, or another engine.
-        output: A folder for Parquet shards, or a file ending in .npy or .jsonl.
+        output: A folder for Parquet shards, or a file ending in .npy or .jsonl, which gets a file .json beside it.
         column: Column of the texts.
         id_column: Column of the ids, strings or integers; row numbers from 0 by default.
         format: Format of all inputs; by default each name tells.
@@ -54,7 +55,7 @@ def encode_corpus(
         normalize_embeddings: Divide each embedding by its L2 norm, after truncation.
         shard_rows: Rows of a shard at most: what is computed again after a kill, and what memory holds.
         on_error: "raise" at a row without text or finite embedding, or give it a "null" embedding.
-        force: Begin anew where the output was begun otherwise.
+        force: Write again what was made with other options or from other rows; replace a file of others.
         show_progress_bar: Show progress on stderr.
 
     Returns:
@@ -75,14 +76,15 @@ def encode_corpus(
         2
     """
     engine = EncoderEngine(encoder) if isinstance(encoder, FastEncoder) else encoder
-    destination = Destination(Path(output))
-    destination.check_holds(ids=id_column is not None, texts=keep_text)
+    path = Path(output)
+    one_of("on_error", on_error, ("raise", "null"))
     if truncate_dim is not None:
         positive_int("truncate_dim", truncate_dim, engine.model.hidden_size, "the embedding's width")
     settings = Settings(
         model=engine.model,
         column=column,
         id_column=id_column,
+        format=format,
         keep_text=keep_text,
         prompt=prompt,
         dtype=one_of("dtype", dtype, DTYPES),
@@ -90,11 +92,15 @@ def encode_corpus(
         normalize=normalize_embeddings or engine.normalize,
         shard_rows=positive_int("shard_rows", shard_rows),
     )
-    one_of("on_error", on_error, ("raise", "null"))
-    sources = find_sources([inputs] if isinstance(inputs, (str, os.PathLike)) else inputs, format, Path(output))
+    destination = Destination(path, settings, force)
+    sources = find_sources([inputs] if isinstance(inputs, (str, os.PathLike)) else inputs, format, places(path))
     reader = RowReader(sources, column, id_column)
-    with destination.begun(settings, sources, force), Progress(total_size(sources), show_progress_bar) as progress:
-        run = Run(engine, settings, destination.folder, on_error, progress)
+    with destination.locked(), Progress(total_size(sources), show_progress_bar) as progress:
+        run = Run(engine, settings, destination.folder, on_error, force, progress)
+        if (done := destination.finished()) is not None:
+            if not run.compare(reader, done["rows_sha256"]):
+                raise ResumeError(f"{path} was made from other rows than the input has now. Name another, or --force.")
+            return run.summary(str(path), done["summary"], resumed_rows=done["summary"]["rows"])
         run(reader)
-        destination.finish(run.shards, run.rows, settings)
-        return run.summary(str(output))
+        destination.finish(run.shards, run.lasting(), run.digests)
+        return run.summary(str(path), run.lasting())

@@ -58,7 +58,7 @@ def _encode(
     ray_address: Annotated[
         str | None, typer.Option(help="host:port of a Ray cluster's head; by default Ray is started here.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Begin anew where the output was begun otherwise.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write again what was made otherwise.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:

@@ -76,12 +76,18 @@ class EncoderEngine:
         """Yields each block with its embeddings (n, H), neither normalised nor checked for NaN."""
         if self._encoder.num_workers:
             # a second block keeps the workers busy while the last texts of the first are under way
-            with ThreadPoolExecutor(2) as executor:
+            executor = ThreadPoolExecutor(2)
+            try:
                 yield from in_window(
                     blocks,
                     lambda block: executor.submit(self._encoder.embed_block, prompted(block, prompt), done),
                     2,
                 )
+            except BaseException:  # an interrupt must not wait for two blocks
+                self._encoder.stop_workers()
+                raise
+            finally:
+                executor.shutdown(cancel_futures=True)
         else:
             for block in blocks:
                 yield block, self._encoder.embed_block(prompted(block, prompt), done)

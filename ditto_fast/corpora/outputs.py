@@ -15,22 +15,20 @@ from ditto_fast.errors import OutputError
 from ditto_fast.files import atomic_file
 
 
-def write_npy(path: Path, shards: list[Path], rows: int, settings: Settings) -> None:
-    """Writes (rows, H) through a memory map; rows without embedding are NaN."""
-    with atomic_file(path) as temporary:
-        array = np.lib.format.open_memmap(temporary, "w+", np.dtype(settings.dtype), (rows, settings.width))
-        start = 0
+def _write_npy(temporary: Path, shards: list[Path], rows: int, settings: Settings) -> None:
+    """Writes (rows, H); rows without embedding are NaN."""
+    header = {"descr": np.dtype(settings.dtype).str, "fortran_order": False, "shape": (rows, settings.width)}
+    # not through a memory map: a disk that fills up under one ends the process without a word
+    with temporary.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
         for _, batch in batches(shards, [EMBEDDING]):
-            values, _ = vectors(batch)
-            array[start : start + len(values)] = values
-            start += len(values)
-        array.flush()
+            file.write(vectors(batch)[0].tobytes())
 
 
-def write_jsonl(path: Path, shards: list[Path], rows: int, settings: Settings) -> None:  # noqa: ARG001
+def _write_jsonl(temporary: Path, shards: list[Path], rows: int, settings: Settings) -> None:  # noqa: ARG001
     """Writes an object a row: id, text where it is kept, and embedding, null where there is none."""
     columns = [ID, *([TEXT] if settings.keep_text else []), EMBEDDING]
-    with atomic_file(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+    with temporary.open("w", encoding="utf-8") as file:
         for _, batch in batches(shards, columns):
             values, present = vectors(batch)
             records = batch.select(columns[:-1]).to_pylist()
@@ -45,17 +43,18 @@ def _lines(records: list[dict[str, Any]], values: np.ndarray[Any, Any], present:
 
 
 Assemble = Callable[[Path, list[Path], int, Settings], None]
-SINGLE_FILES: dict[str, Assemble] = {".npy": write_npy, ".jsonl": write_jsonl}
+SINGLE_FILES: dict[str, Assemble] = {".npy": _write_npy, ".jsonl": _write_jsonl}
 
 
-def assemble(path: Path, shards: list[Path], rows: int, settings: Settings) -> None:
-    """Writes the one file that an output's name asks for.
+def assemble(path: Path, folder: Path, shards: list[Path], rows: int, settings: Settings) -> None:
+    """Writes the one file that an output's name asks for, in the shards' folder until it is whole.
 
     Raises:
         OutputError: The disk is full, or does not take the file.
     """
     try:
-        SINGLE_FILES[path.suffix](path, shards, rows, settings)
+        with atomic_file(path, folder) as temporary:
+            SINGLE_FILES[path.suffix](temporary, shards, rows, settings)
     except OSError as error:
         raise OutputError(
             f"{path} could not be written: {error}. Its shards are whole: make room, and the same command "

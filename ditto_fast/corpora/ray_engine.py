@@ -15,6 +15,7 @@ from ditto_fast.corpora.blocks import Block
 from ditto_fast.corpora.engines import Embedded, in_window, prompted
 from ditto_fast.corpora.settings import Model
 from ditto_fast.encoder import FastEncoder
+from ditto_fast.errors import WorkerError
 from ditto_fast.ray_actors import RayEncoders, connect
 from ditto_fast.ray_models import import_ray
 from ditto_fast.scheduler import Done
@@ -27,6 +28,12 @@ def embed_block(encoder: FastEncoder, texts: list[str]) -> tuple[FloatArray, int
     counts: list[int] = []
     embeddings = encoder.embed_block(texts, lambda _, tokens: counts.append(tokens))
     return embeddings, sum(counts), Model.of_encoder(encoder), encoder.manifest.normalize
+
+
+def _places(resource: str, each: int) -> int:
+    """Workers that fit on the nodes of the cluster, at least 1."""
+    nodes = (node["Resources"] for node in import_ray().nodes() if node["Alive"])
+    return max(1, sum(int(node.get(resource, 0) // each) for node in nodes))
 
 
 class RayEngine:
@@ -56,8 +63,7 @@ class RayEngine:
         connect(address)
         on_gpu = providers in ("cuda", "tensorrt")
         if num_workers == 0:
-            held = import_ray().cluster_resources()
-            num_workers = max(1, int(held.get("GPU", 0)) if on_gpu else int(held.get("CPU", 0) // num_threads))
+            num_workers = _places("GPU", 1) if on_gpu else _places("CPU", num_threads)
         self._encoders = RayEncoders(
             model,
             concurrency=num_workers,
@@ -76,9 +82,15 @@ class RayEngine:
         def submit(block: Block) -> Future[Any]:
             return self._encoders.submit(prompted(block, prompt))
 
-        for block, (embeddings, tokens, *_) in in_window(blocks, submit, self._in_flight):
-            done(len(embeddings), tokens)
-            yield block, embeddings
+        try:
+            for block, (embeddings, tokens, *_) in in_window(blocks, submit, self._in_flight):
+                done(len(embeddings), tokens)
+                yield block, embeddings
+        except import_ray().exceptions.RayActorError as error:
+            raise WorkerError(
+                f"A Ray worker died again and again at the same rows (out of memory?): {error}. Finished shards are "
+                "whole; the same command goes on from there, perhaps with fewer --workers or a smaller --shard-rows."
+            ) from error
 
     def __enter__(self) -> RayEngine:
         return self

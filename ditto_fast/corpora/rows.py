@@ -6,14 +6,16 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
+from ditto_fast.corpora.arrow import import_pyarrow
 from ditto_fast.corpora.sources import Opened, Source
-from ditto_fast.errors import DataError, MissingDependencyError
+from ditto_fast.errors import DataError
 from ditto_fast.texts import describe
 
 Id = int | str
 _INT64 = 1 << 63
+_BYTES_AT_ONCE = 1 << 23  # of a Parquet file
 _CSV_CELL_LIMIT = (1 << 31) - 1  # the reader's own, 128 KB, is for the whole process
 
 
@@ -58,12 +60,7 @@ class RowReader:
     """
 
     def __init__(self, sources: Sequence[Source], column: str, id_column: str | None) -> None:
-        try:
-            import pyarrow  # noqa: F401
-        except ImportError as error:
-            raise MissingDependencyError(
-                f"Reading corpora needs pip install 'ditto-fast[corpora]' ({error})."
-            ) from error
+        import_pyarrow()
         plain = next((source.path for source in sources if source.format == "txt"), None)
         if plain is not None and id_column is not None:
             raise DataError(f"{plain} is a text file, which has no column {id_column!r}: leave out --id-column.")
@@ -173,36 +170,41 @@ def _absent(column: str, columns: object) -> Broken:
     return Broken(f"no column {column!r} (it has {', '.join(map(repr, columns))})")  # type: ignore[call-overload]
 
 
-def _delimited(delimiter: str, quoting: Literal[0, 3]) -> Callable[..., Iterator[Raw]]:
-    def rows(opened: Opened, path: str, column: str, id_column: str | None) -> Iterator[Raw]:
-        csv.field_size_limit(_CSV_CELL_LIMIT)
-        # a row that is no UTF-8 must not end the file: its bytes come as surrogates, which no valid text has
-        lines = io.TextIOWrapper(opened.content, "utf-8-sig", errors="surrogateescape", newline="")
-        reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+def _csv(opened: Opened, path: str, column: str, id_column: str | None) -> Iterator[Raw]:
+    csv.field_size_limit(_CSV_CELL_LIMIT)
+    # a row that is no UTF-8 must not end the file: its bytes come as surrogates, which no valid text has
+    lines = io.TextIOWrapper(opened.content, "utf-8-sig", errors="surrogateescape", newline="\n")
+    reader = csv.reader(lines, strict=True)
+    try:
         header = next(reader, [])
-        places = [_place(header, name, path) for name in (id_column, column) if name is not None]
-        while True:
-            line = reader.line_num
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error as error:
-                if reader.line_num - line != 1:  # how many rows these lines were cannot be told
-                    swallowed = f"line {line + 1} to {reader.line_num}"
-                    raise DataError(
-                        f"{path}, {swallowed}: a quote is not closed where it should be: {error}."
-                    ) from error
-                yield (Broken(f"no CSV ({error})"),) * 2
-                continue
-            cells = cells or [""]  # an empty line
-            if len(cells) != len(header):
-                yield (Broken(f"{len(cells)} cells, expected {len(header)} as in the header"),) * 2
-                continue
-            values = [place if isinstance(place, Broken) else cells[place] for place in places]
-            yield (None, *values)[-2], values[-1]
+    except csv.Error as error:
+        raise DataError(f"{path}: its header is no CSV: {error}.") from error
+    places = _places(header, column, id_column, path)
+    while True:
+        line = reader.line_num
+        try:
+            yield _cells(next(reader), header, places)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if reader.line_num - line != 1:  # how many rows these lines were cannot be told
+                swallowed = f"line {line + 1} to {reader.line_num}"
+                raise DataError(f"{path}, {swallowed}: a quote is not closed where it should be: {error}.") from error
+            yield (Broken(f"no CSV ({error})"),) * 2
 
-    return rows
+
+def _tsv(opened: Opened, path: str, column: str, id_column: str | None) -> Iterator[Raw]:
+    lines = (line.decode("utf-8", "surrogateescape").split("\t") for line in _lines(opened))
+    header = next(lines, [])
+    places = _places(header, column, id_column, path)
+    return (_cells(cells, header, places) for cells in lines)
+
+
+Places = tuple[int | Broken | None, int | Broken]  # of id and text among the cells
+
+
+def _places(header: list[str], column: str, id_column: str | None, path: str) -> Places:
+    return None if id_column is None else _place(header, id_column, path), _place(header, column, path)
 
 
 def _place(header: list[str], column: str, path: str) -> int | Broken:
@@ -211,43 +213,54 @@ def _place(header: list[str], column: str, path: str) -> int | Broken:
     return header.index(column) if column in header else _absent(column, header)
 
 
-def _parquet(opened: Opened, path: str, column: str, id_column: str | None) -> Iterator[Raw]:
-    import pyarrow
-    from pyarrow import parquet
+def _cells(cells: list[str], header: list[str], places: Places) -> Raw:
+    cells = cells or [""]  # an empty line
+    if len(cells) != len(header):
+        return (Broken(f"{len(cells)} cells, expected {len(header)} as in the header"),) * 2
+    identifier, text = (cells[place] if isinstance(place, int) else place for place in places)
+    return identifier, text
 
+
+def _parquet(opened: Opened, path: str, column: str, id_column: str | None) -> Iterator[Raw]:
+    pyarrow = import_pyarrow()
     try:
-        file = parquet.ParquetFile(opened.raw, buffer_size=1 << 20, pre_buffer=False)
+        file = pyarrow.parquet.ParquetFile(opened.raw, buffer_size=1 << 20, pre_buffer=False)
         names = file.schema_arrow.names
-        wanted = [name for name in (id_column, column) if name in names]
-        for batch in file.iter_batches(1024, columns=wanted):
-            values = [
-                [_absent(name, names)] * len(batch) if name not in wanted else _values(batch.column(name))
-                for name in (id_column, column)
-                if name is not None
-            ]
-            yield from zip(values[0] if id_column is not None else [None] * len(batch), values[-1], strict=True)
-    except pyarrow.ArrowInvalid as error:
+        places = _places(names, column, id_column, path)
+        wanted = [names[place] for place in places if isinstance(place, int)]
+        for group in range(file.num_row_groups):
+            rows = _rows_at_once(file.metadata.row_group(group))
+            for batch in file.iter_batches(rows, row_groups=[group], columns=wanted):
+                ids, texts = (
+                    _values(batch.column(names[place])) if isinstance(place, int) else [place] * len(batch)
+                    for place in places
+                )
+                yield from zip(ids, texts, strict=True)
+    except pyarrow.ArrowException as error:
         raise DataError(f"{path} cannot be read as Parquet: {error}. Is it cut short?") from error
+
+
+def _rows_at_once(group: Any) -> int:
+    """Fewer where rows are long: what is read at once is what memory must hold."""
+    return int(max(1, min(1024, _BYTES_AT_ONCE * group.num_rows // max(1, group.total_byte_size))))
 
 
 def _values(column: Any) -> list[Any]:
     """Python values; texts as bytes, since Arrow does not check that they are UTF-8."""
-    import pyarrow
-    from pyarrow import types
-
+    pyarrow = import_pyarrow()
+    types = pyarrow.types
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if types.is_string(column.type) or types.is_large_string(column.type) or types.is_string_view(column.type):
         return list(column.cast(pyarrow.large_binary()).to_pylist())
-    if types.is_binary(column.type) or types.is_large_binary(column.type):
-        return [None if value is None else Broken("the value is binary, expected a string") for value in column]
-    return list(column.to_pylist())
+    # bytes stand for text here, so that columns of bytes must not come through
+    return [Broken("the value is binary, expected text") if isinstance(v, bytes) else v for v in column.to_pylist()]
 
 
 READERS: dict[str, Callable[[Opened, str, str, str | None], Iterator[Raw]]] = {
     "txt": _txt,
-    "csv": _delimited(",", csv.QUOTE_MINIMAL),
-    "tsv": _delimited("\t", csv.QUOTE_NONE),
+    "csv": _csv,
+    "tsv": _tsv,
     "jsonl": _jsonl,
     "parquet": _parquet,
 }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,9 @@ from ditto_fast.corpora.engines import Engine
 from ditto_fast.corpora.overlap import ReadAhead, WriteBehind
 from ditto_fast.corpora.progress import Progress
 from ditto_fast.corpora.rows import Row, RowReader
-from ditto_fast.corpora.settings import SUMMARY_FILE, Settings
-from ditto_fast.corpora.shards import check_finished, read_shard, shard_path, write_shard
-from ditto_fast.errors import NonFiniteError, ResumeError
-from ditto_fast.files import write_text
+from ditto_fast.corpora.settings import Settings
+from ditto_fast.corpora.shards import Shard, check_finished, find_shards, read_shard, shard_path, write_shard
+from ditto_fast.errors import DataError, NonFiniteError, ResumeError
 from ditto_fast.pooling import normalize
 from ditto_fast.quantization import quantize_embeddings
 
@@ -67,19 +65,24 @@ class Run:
         settings: What the shards depend on.
         folder: Where they go.
         on_error: What becomes of bad rows: "raise" or "null".
+        force: Write shards again that were made from other rows.
         progress: Is told what is done.
     """
 
-    def __init__(self, engine: Engine, settings: Settings, folder: Path, on_error: str, progress: Progress) -> None:
+    def __init__(
+        self, engine: Engine, settings: Settings, folder: Path, on_error: str, force: bool, progress: Progress
+    ) -> None:
         self._engine = engine
+        self._force = force
         self._settings = settings
         self._folder = folder
         self._on_error = on_error
         self._progress = progress
         self._resumed_rows = 0
         self._bad: list[Row] = []
-        self.rows = self.nulls = 0
+        self._rows = self._nulls = 0
         self.shards: list[Path] = []
+        self.digests: list[str] = []  # of the rows of each shard
 
     def __call__(self, reader: RowReader) -> None:
         """Reads, embeds and writes all rows.
@@ -90,38 +93,55 @@ class Run:
             OutputError: A shard cannot be written.
             ResumeError: A finished shard is of other rows or settings.
         """
-        settings = self._settings
-        blocks = cut_blocks(reader, settings.shard_rows, settings.id_column is not None, self._on_error)
-        with ReadAhead(blocks) as ahead, WriteBehind() as writing:
-            for block, embeddings in self._engine.embed(self._missing(ahead), settings.prompt, self._progress.texts):
+        with ReadAhead(self._blocks(reader)) as ahead, WriteBehind() as writing:
+            missing = self._missing(ahead)
+            for block, embeddings in self._engine.embed(missing, self._settings.prompt, self._progress.texts):
                 writing.submit(self._write, block, embeddings)
                 del block, embeddings  # or they would stay while the next block is embedded
             writing.wait()
-        self._check_no_more()
-        self._write_summary()
+        for extra in find_shards(self._folder)[len(self.shards) :]:
+            if not self._force:
+                raise ResumeError(
+                    f"{extra} holds rows past the input's last: the input was changed. Name another output, or --force."
+                )
+            extra.unlink()
 
-    def _check_no_more(self) -> None:
-        extra = shard_path(self._folder, len(self.shards))
-        if extra.exists():
-            raise ResumeError(
-                f"{extra} holds rows past the input's last: the input was changed. Name another output, or --force."
-            )
+    def _blocks(self, reader: RowReader) -> Iterator[Block]:
+        settings = self._settings
+        return cut_blocks(reader, settings.shard_rows, settings.id_column is not None, self._on_error)
+
+    def compare(self, reader: RowReader, digests: Sequence[str]) -> bool:
+        """Whether the rows are those that a finished file was made from."""
+        return [block.digest for block in self._blocks(reader)] == list(digests)
 
     def _missing(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """The blocks that have no shard yet."""
         for block in blocks:
             self._progress.read(block.end_row, block.position)
-            self.rows = block.end_row
+            self._rows = block.end_row
             path = shard_path(self._folder, block.number)
             self.shards.append(path)
-            if not path.exists():
+            self.digests.append(block.digest)
+            shard = self._finished(path, block)
+            if shard is None:
                 yield block
                 continue
-            shard = read_shard(path)
-            check_finished(shard, block, self._settings)
             self._resumed_rows += len(block)
             self._progress.skip(len(block))
             self._note_bad(block, shard.not_finite)
+
+    def _finished(self, path: Path, block: Block) -> Shard | None:
+        """The shard of a block, if an earlier run has written it."""
+        if not path.exists():
+            return None
+        try:
+            shard = read_shard(path)
+            check_finished(shard, block, self._settings)
+        except (DataError, ResumeError):
+            if self._force:
+                return None
+            raise
+        return shard
 
     def _write(self, block: Block, embeddings: NDArray[np.float32]) -> None:
         settings = self._settings
@@ -145,25 +165,21 @@ class Run:
 
     def _note_bad(self, block: Block, not_finite: list[int]) -> None:
         late = [block.origin(row, f"its embedding in {self._settings.dtype} has NaN or infinity") for row in not_finite]
-        self.nulls += len(block.bad) + len(late)
+        self._nulls += len(block.bad) + len(late)
         self._bad += [*block.bad, *late][: _LISTED - len(self._bad)]
 
-    def _write_summary(self) -> None:
-        """Says in the folder that it is whole; the same for the same rows and settings."""
-        summary = asdict(self.summary(""))
-        lasting = {name: summary[name] for name in ("rows", "shards", "nulls", "bad_rows")}
-        write_text(self._folder / SUMMARY_FILE, json.dumps(lasting, indent=2) + "\n")
+    def lasting(self) -> dict[str, Any]:
+        """What is true of the output, whoever has made it: the same for the same rows and settings."""
+        bad = [{"file": row.source, "row": row.number, "problem": row.problem} for row in self._bad]
+        return {"rows": self._rows, "shards": len(self.shards), "nulls": self._nulls, "bad_rows": bad}
 
-    def summary(self, output: str) -> Summary:
-        """What was done."""
+    def summary(self, output: str, lasting: dict[str, Any], resumed_rows: int | None = None) -> Summary:
+        """What was done, with what `lasting` gives; all rows are resumed where an earlier run has done everything."""
         progress = self._progress
         return Summary(
             output=output,
-            rows=self.rows,
-            shards=len(self.shards),
-            resumed_rows=self._resumed_rows,
-            nulls=self.nulls,
-            bad_rows=[{"file": row.source, "row": row.number, "problem": row.problem} for row in self._bad],
+            **lasting,
+            resumed_rows=self._resumed_rows if resumed_rows is None else resumed_rows,
             tokens=progress.tokens,
             seconds=progress.seconds,
             rows_per_second=progress.rows / progress.seconds,

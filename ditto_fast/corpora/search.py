@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ditto_fast.checks import positive_int
+from ditto_fast.corpora.arrow import import_pyarrow
 from ditto_fast.corpora.rows import Id
 from ditto_fast.corpora.settings import Model
-from ditto_fast.corpora.shards import EMBEDDING, ID, TEXT, batches, read_shard, shard_paths, vectors
+from ditto_fast.corpora.shards import EMBEDDING, ID, TEXT, batches, read_shard, vectors, whole_corpus
 from ditto_fast.errors import DataError, OptionError
 from ditto_fast.pooling import normalize
 
@@ -63,7 +64,7 @@ def search_corpus(index: str | os.PathLike[str], queries: ArrayLike, k: int = 10
         'The bank raised rates.'
     """
     positive_int("k", k)
-    paths = shard_paths(Path(index))
+    paths = whole_corpus(Path(index))
     wanted = normalize(np.atleast_2d(np.asarray(queries, np.float32)))
     scores = np.empty((len(wanted), 0), np.float32)
     rows = np.empty((len(wanted), 0), np.int64)
@@ -111,9 +112,11 @@ def _hits(paths: Sequence[Path], scores: NDArray[np.float32], rows: NDArray[np.i
 def _read(
     path: Path, within: NDArray[np.int64], start: int, with_text: bool
 ) -> dict[int, tuple[Id | None, str | None]]:
-    from pyarrow import parquet
-
-    table = parquet.read_table(path, columns=[ID, TEXT] if with_text else [ID], partitioning=None).take(within)
+    table = (
+        import_pyarrow()
+        .parquet.read_table(path, columns=[ID, TEXT] if with_text else [ID], partitioning=None)
+        .take(within)
+    )
     texts = table.column(TEXT).to_pylist() if with_text else [None] * len(within)
     ids = table.column(ID).to_pylist()
     return {start + i: (name, text) for i, name, text in zip(within.tolist(), ids, texts, strict=True)}
@@ -125,7 +128,7 @@ def check_model(index: str | os.PathLike[str], model: Model) -> None:
     Raises:
         DataError: The corpus was embedded by another, or otherwise; the message says what differs.
     """
-    metadata = read_shard(shard_paths(Path(index))[0]).metadata
+    metadata = read_shard(whole_corpus(Path(index))[0]).metadata
     names = ("manifest_sha256", "head", "pooling")
     differs = [name for name in names if metadata[name] != getattr(model, name)]
     if differs:

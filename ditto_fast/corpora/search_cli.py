@@ -9,11 +9,12 @@ from typing import Annotated
 
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from ditto_fast.cli.console import run, stdout
 from ditto_fast.corpora.search import Hit, check_model, search_corpus
 from ditto_fast.corpora.settings import Model
-from ditto_fast.corpora.shards import read_shard, shard_paths
+from ditto_fast.corpora.shards import read_shard, whole_corpus
 from ditto_fast.encoder import FastEncoder
 
 
@@ -27,7 +28,7 @@ def _search(
     as_json: Annotated[bool, typer.Option("--json", help="Print an object a query.")] = False,
 ) -> None:
     """Find the rows nearest to a text, by exact cosine over all of them."""
-    settings = read_shard(shard_paths(index)[0]).metadata
+    settings = read_shard(whole_corpus(index)[0]).metadata
     encoder = FastEncoder.from_pretrained(
         model,
         pooling=settings["pooling"],
@@ -47,9 +48,10 @@ def _search(
 
 def _table(query: str, hits: list[Hit]) -> Table:
     with_text = any(hit.text is not None for hit in hits)
-    table = Table("cosine", "id", *(["text"] if with_text else []), title=query, title_justify="left")
+    table = Table("cosine", "id", *(["text"] if with_text else []), title=Text(query), title_justify="left")
     for hit in hits:
-        table.add_row(f"{hit.score:.4f}", str(hit.id), *([hit.text or ""] if with_text else []))
+        # as they are: brackets in a text are no markup
+        table.add_row(f"{hit.score:.4f}", Text(str(hit.id)), *([Text(hit.text or "")] if with_text else []))
     return table
 
 

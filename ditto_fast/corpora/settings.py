@@ -11,7 +11,7 @@ from typing import Any
 from ditto_fast.artifact import MANIFEST_FILE
 from ditto_fast.encoder import FastEncoder
 from ditto_fast.errors import ResumeError
-from ditto_fast.files import sha256, write_text
+from ditto_fast.files import sha256
 
 SETTINGS_FILE = "_settings.json"  # readers of Parquet folders leave out names with an underscore
 SUMMARY_FILE = "_summary.json"
@@ -30,6 +30,8 @@ class Model:
         precision: Precision of the graph.
         max_seq_length: Tokens that texts are cut to.
         provider: ONNX Runtime's name of what runs it.
+        graph: File of the graph.
+        max_batch_tokens: Tokens of a batch, which the last bits of a vector depend on.
         hidden_size: Width of an embedding before it is cut.
     """
 
@@ -41,6 +43,8 @@ class Model:
     precision: str
     max_seq_length: int
     provider: str
+    graph: str
+    max_batch_tokens: int
     hidden_size: int
 
     @classmethod
@@ -56,6 +60,8 @@ class Model:
             precision=encoder.precision,
             max_seq_length=encoder.max_seq_length,
             provider=encoder.provider,
+            graph=encoder.path.name,
+            max_batch_tokens=encoder.max_batch_tokens,
             hidden_size=manifest.hidden_size,
         )
 
@@ -68,6 +74,7 @@ class Settings:
         model: The model.
         column: Column of the texts.
         id_column: Column of the ids, None for row numbers.
+        format: Format of the inputs, None where their names tell.
         keep_text: Whether the output has the texts.
         prompt: What is put before each text.
         dtype: "float32" or "float16".
@@ -79,6 +86,7 @@ class Settings:
     model: Model
     column: str
     id_column: str | None
+    format: str | None
     keep_text: bool
     prompt: str
     dtype: str
@@ -107,30 +115,11 @@ def check_same(found: Mapping[str, Any], wanted: Mapping[str, Any], output: Path
     if names:
         changes = "; ".join(f"{name} was {_short(found.get(name))} and is {_short(wanted.get(name))}" for name in names)
         raise ResumeError(
-            f"{output} was begun otherwise: {changes}. Give the same model, input and options to go on, another "
-            "output, or --force to begin anew."
+            f"{output} was begun otherwise: {changes}. Give the same model and options to go on, another output, "
+            "or --force to begin anew."
         )
 
 
 def _short(value: object) -> str:
     shown = json.dumps(value, ensure_ascii=False)
     return shown if len(shown) <= 200 else shown[:197] + "..."
-
-
-def begin(folder: Path, wanted: dict[str, Any], output: Path) -> None:
-    """Writes the settings into a new folder, or checks those of a begun one.
-
-    Raises:
-        ResumeError: The folder was begun with others, or by something else.
-    """
-    path = folder / SETTINGS_FILE
-    if path.is_file():
-        check_same(json.loads(path.read_text(encoding="utf-8")), wanted, output)
-        return
-    strangers = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
-    if strangers:
-        raise ResumeError(
-            f"{output} holds {', '.join(strangers[:3])}{' ...' if len(strangers) > 3 else ''} and no {SETTINGS_FILE}, "
-            "so this command did not begin it. Name another output."
-        )
-    write_text(path, json.dumps(wanted, indent=2) + "\n")

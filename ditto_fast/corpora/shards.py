@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ditto_fast.corpora.arrow import import_pyarrow
 from ditto_fast.corpora.blocks import Block
-from ditto_fast.corpora.settings import Settings, check_same
+from ditto_fast.corpora.settings import SUMMARY_FILE, Settings, check_same
 from ditto_fast.errors import DataError, OutputError, ResumeError
-from ditto_fast.files import atomic_file
+from ditto_fast.files import atomic_file, is_temporary
 
 if TYPE_CHECKING:
     import pyarrow
@@ -47,22 +48,31 @@ def shard_path(folder: Path, number: int) -> Path:
     return folder / f"part-{number:06d}.parquet"
 
 
-def shard_paths(folder: Path) -> list[Path]:
-    """The finished shards of a folder, in order.
+def find_shards(folder: Path) -> list[Path]:
+    """The finished shards of a folder, in order."""
+    return sorted(folder.glob(_PATTERN))
+
+
+def whole_corpus(folder: Path) -> list[Path]:
+    """The shards of a folder that a run has finished, in order.
 
     Raises:
-        DataError: It has none.
+        DataError: It has none, or some are missing.
     """
-    paths = sorted(folder.glob(_PATTERN))
+    paths = find_shards(folder)
     if not paths:
         raise DataError(f"{folder} holds no {_PATTERN}: name the folder that ditto-encode wrote.")
+    summary = folder / SUMMARY_FILE
+    if not summary.is_file() or json.loads(summary.read_text(encoding="utf-8"))["shards"] != len(paths):
+        raise DataError(f"{folder} is not whole: run ditto-encode to its end, or copy all of the folder.")
     return paths
 
 
 def remove_unfinished(folder: Path) -> None:
     """Removes what a killed process left behind."""
-    for path in folder.glob(f".{_PATTERN}.*"):
-        path.unlink()
+    for path in folder.iterdir():
+        if is_temporary(path):
+            path.unlink()
 
 
 def read_shard(path: Path) -> Shard:
@@ -71,11 +81,9 @@ def read_shard(path: Path) -> Shard:
     Raises:
         DataError: It is no shard, or broken.
     """
-    import pyarrow
-    from pyarrow import parquet
-
+    pyarrow = import_pyarrow()
     try:
-        with parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path) as file:
             record = (file.schema_arrow.metadata or {}).get(METADATA_KEY)
             if record is None:
                 raise DataError(f"{path} was not written by ditto-encode.")
@@ -106,8 +114,7 @@ def write_shard(
     Raises:
         OutputError: The disk is full, or does not take the file.
     """
-    from pyarrow import parquet
-
+    parquet = import_pyarrow().parquet
     path = shard_path(folder, block.number)
     table = _table(block, embeddings, rows, not_finite, settings)
     try:
@@ -131,15 +138,14 @@ def write_shard(
 def _table(
     block: Block, embeddings: NDArray[Any], rows: NDArray[np.int64], not_finite: list[int], settings: Settings
 ) -> pyarrow.Table:
-    import pyarrow
-
+    pyarrow = import_pyarrow()
     missing = np.ones(len(block), bool)
     missing[rows] = False
     values = embeddings
     if missing.any():
         values = np.zeros((len(block), settings.width), embeddings.dtype)
         values[rows] = embeddings
-    columns = {ID: pyarrow.array(block.ids, id_type(block.ids))}
+    columns = {ID: pyarrow.array(block.ids, pyarrow.string() if block.id_type is str else pyarrow.int64())}
     if settings.keep_text:
         columns[TEXT] = pyarrow.array(block.texts, pyarrow.large_string())
     mask = pyarrow.array(missing) if missing.any() else None
@@ -156,13 +162,6 @@ def _table(
     return pyarrow.table(columns).replace_schema_metadata({METADATA_KEY: json.dumps(about)})
 
 
-def id_type(ids: list[Any]) -> pyarrow.DataType:
-    """Arrow's type of ids: strings or 64-bit integers."""
-    import pyarrow
-
-    return pyarrow.string() if any(isinstance(value, str) for value in ids) else pyarrow.int64()
-
-
 def check_finished(shard: Shard, block: Block, settings: Settings) -> None:
     """Checks that a finished shard is what this block would give.
 
@@ -175,7 +174,7 @@ def check_finished(shard: Shard, block: Block, settings: Settings) -> None:
     if about["rows_sha256"] != block.digest or shard.rows != len(block):
         raise ResumeError(
             f"{shard.path} was made from other rows than the input has now (rows {block.first_row} to "
-            f"{block.first_row + len(block) - 1}): the input was changed. Name another output, or pass --force."
+            f"{block.end_row - 1}): the input was changed. Name another output, or pass --force."
         )
 
 
@@ -185,12 +184,10 @@ def batches(paths: list[Path], columns: list[str], rows: int = 4096) -> Iterator
     Raises:
         DataError: A shard is broken.
     """
-    import pyarrow
-    from pyarrow import parquet
-
+    pyarrow = import_pyarrow()
     for path in paths:
         try:
-            with parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
                 for batch in file.iter_batches(rows, columns=columns):
                     yield path, batch
         except (OSError, pyarrow.ArrowException) as error:

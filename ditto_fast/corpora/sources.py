@@ -5,13 +5,13 @@ from __future__ import annotations
 import glob
 import io
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from ditto_fast.checks import one_of
+from ditto_fast.corpora.arrow import import_pyarrow
 from ditto_fast.errors import DataError
 
 FORMATS = ("txt", "csv", "tsv", "jsonl", "parquet")
@@ -38,13 +38,13 @@ class Source:
 
     def open(self) -> Opened:
         """Opens it for reading, decompressed."""
-        raw = sys.stdin.buffer if self.path == STDIN else open(self.path, "rb")  # noqa: SIM115
+        # stdin by a handle of our own: a thread that waits for Python's when the process ends would abort it
+        raw: IO[bytes] = open(os.dup(0) if self.path == STDIN else self.path, "rb")  # noqa: SIM115
         compression = COMPRESSIONS.get(Path(self.path).suffix.lower())
         if compression is None:
             return Opened(raw, raw)
-        import pyarrow
-
-        return Opened(raw, io.BufferedReader(_Inflating(pyarrow.CompressedInputStream(raw, compression)), 1 << 20))
+        inflating = import_pyarrow().CompressedInputStream(raw, compression)
+        return Opened(raw, io.BufferedReader(_Inflating(inflating), 1 << 20))
 
 
 class _Inflating(io.RawIOBase):
@@ -75,19 +75,20 @@ class Opened:
     content: IO[bytes]
 
     def close(self) -> None:
-        """Closes the file, but not stdin."""
-        if self.raw is not sys.stdin.buffer:
-            self.content.close()
-            self.raw.close()
+        """Closes the file."""
+        self.content.close()
+        self.raw.close()
 
 
-def find_sources(inputs: Iterable[str | os.PathLike[str]], form: str | None, leave_out: Path) -> list[Source]:
+def find_sources(
+    inputs: Iterable[str | os.PathLike[str]], form: str | None, leave_out: Iterable[Path] = ()
+) -> list[Source]:
     """The files that inputs name, in their order; those of a glob or a folder by name.
 
     Args:
         inputs: Files, globs, folders (searched deeply, for files of a known name), or "-" for stdin.
         form: Format of all of them; by default each file's name tells, and stdin is "txt".
-        leave_out: A path that folders and globs do not count in: the output.
+        leave_out: Paths that folders and globs do not count in: the output.
 
     Raises:
         DataError: A file is missing or its format unknown, or nothing matches.
@@ -95,7 +96,8 @@ def find_sources(inputs: Iterable[str | os.PathLike[str]], form: str | None, lea
     """
     if form is not None:
         one_of("format", form, FORMATS)
-    sources = [source for given in inputs for source in _expand(os.fspath(given), form, leave_out.resolve())]
+    hidden = [path.resolve() for path in leave_out]
+    sources = [source for given in inputs for source in _expand(os.fspath(given), form, hidden)]
     if not sources:
         raise DataError("No input: name files, globs, folders, or - for stdin.")
     if sum(source.path == STDIN for source in sources) > 1:
@@ -103,7 +105,7 @@ def find_sources(inputs: Iterable[str | os.PathLike[str]], form: str | None, lea
     return sources
 
 
-def _expand(given: str, form: str | None, leave_out: Path) -> list[Source]:
+def _expand(given: str, form: str | None, leave_out: Sequence[Path]) -> list[Source]:
     if given == STDIN:
         if form == "parquet":
             raise DataError("A Parquet file cannot be read from stdin, since it is read from its end: name the file.")
@@ -113,19 +115,26 @@ def _expand(given: str, form: str | None, leave_out: Path) -> list[Source]:
         return _folder(path, form, leave_out)
     if path.is_file():
         return [Source(given, form or _known_format(given))]
-    matches = sorted(glob.glob(given, recursive=True)) if glob.has_magic(given) else []
-    files = [name for name in matches if Path(name).is_file() and not _inside(Path(name), leave_out)]
-    if not files:
-        raise DataError(f"{given}: no such file{' (nothing matches)' if glob.has_magic(given) else ''}.")
-    return [Source(name, form or _known_format(name)) for name in files]
+    if not glob.has_magic(given):
+        raise DataError(f"{given}: no such file.")
+    recursive = "**" in given  # it has met what folders hold
+    matches = [Path(name) for name in sorted(glob.glob(given, recursive=True)) if not _inside(Path(name), leave_out)]
+    found = [
+        source for path in matches if path.is_file() or not recursive for source in _expand(str(path), form, leave_out)
+    ]
+    if not found:
+        raise DataError(f"{given}: no such file (nothing matches).")
+    return found
 
 
-def _folder(folder: Path, form: str | None, leave_out: Path) -> list[Source]:
+def _folder(folder: Path, form: str | None, leave_out: Sequence[Path]) -> list[Source]:
     files = [
         path
         for path in sorted(folder.rglob("*"))
         # as Spark and Arrow have it: names that begin so are no data
-        if path.is_file() and not path.name.startswith((".", "_")) and not _inside(path, leave_out)
+        if path.is_file()
+        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        and not _inside(path, leave_out)
     ]
     found = [Source(str(path), form or told) for path in files if (told := format_of(path.name))]
     if not found:
@@ -133,8 +142,9 @@ def _folder(folder: Path, form: str | None, leave_out: Path) -> list[Source]:
     return found
 
 
-def _inside(path: Path, folder: Path) -> bool:
-    return folder == path.resolve() or folder in path.resolve().parents
+def _inside(path: Path, places: Sequence[Path]) -> bool:
+    resolved = path.resolve()
+    return any(place == resolved or place in resolved.parents for place in places)
 
 
 def format_of(name: str) -> str | None:
@@ -165,16 +175,6 @@ def _known_format(name: str) -> str:
 def _endings() -> Iterator[str]:
     yield from (f".{form}" for form in FORMATS)
     yield f"or {' or '.join(COMPRESSIONS)} after one of them"
-
-
-def names_and_sizes(sources: Sequence[Source]) -> list[list[str | int | None]]:
-    """What tells one list of inputs from another: names below the folder they share, and sizes."""
-    files = [os.path.abspath(source.path) for source in sources if source.path != STDIN]
-    shared = os.path.commonpath([os.path.dirname(path) for path in files]) if files else ""
-    return [
-        [STDIN if source.path == STDIN else Path(os.path.relpath(source.path, shared)).as_posix(), source.size]
-        for source in sources
-    ]
 
 
 def total_size(sources: Sequence[Source]) -> int | None:
