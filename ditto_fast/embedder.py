@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -16,6 +16,7 @@ from ditto_fast.tokenizer import Tokenizer
 from ditto_fast.workers import WorkerPool
 
 FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
 
 
 class Embedder:
@@ -26,6 +27,8 @@ class Embedder:
         hidden_size: Width H of an embedding.
         num_threads: Batches that run at once, over all processes.
         num_workers: Worker processes, started at the first use; 0 for none.
+        open_wide: Opens the graph with all threads inside a run, for calls of fewer texts than threads; None
+            where all calls are to take `runner`.
 
     Attributes:
         tokenizer: Gives token ids; to be set before the first call.
@@ -33,13 +36,24 @@ class Embedder:
 
     tokenizer: Tokenizer
 
-    def __init__(self, runner: GraphRunner, hidden_size: int, num_threads: int, num_workers: int) -> None:
+    def __init__(
+        self,
+        runner: GraphRunner,
+        hidden_size: int,
+        num_threads: int,
+        num_workers: int,
+        open_wide: Callable[[], GraphRunner] | None,
+    ) -> None:
         self.runner = runner
         self.num_threads = num_threads
         self.num_workers = num_workers
         self._hidden_size = hidden_size
         self._pool: WorkerPool | None = None
         self._lock = Lock()
+        self._open_wide = open_wide if num_threads > 1 else None
+        self._wide: GraphRunner | None = None
+        self._wide_lock = Lock()
+        self._asked_wide = False
 
     def embed(
         self, texts: list[str], rule: BatchRule, deduplicate: bool, done: Done, arguments: Mapping[str, Any]
@@ -74,7 +88,21 @@ class Embedder:
 
     def embed_here(self, texts: list[str], rule: BatchRule, done: Done) -> FloatArray:
         """Embeds n texts in this process: (n, H)."""
-        return Scheduler(self.tokenizer, self.runner.embed, self._hidden_size, self.num_threads).run(texts, rule, done)
+        few = self._open_wide is not None and rule.spread and len(texts) <= max(1, self.num_threads // 2)
+        embed, threads = (self._embed_wide, 1) if few else (self.runner.embed, self.num_threads)
+        return Scheduler(self.tokenizer, embed, self._hidden_size, threads).run(texts, rule, done)
+
+    def _embed_wide(self, token_ids: Sequence[IntArray]) -> FloatArray:
+        """A batch on all threads, where no other call has them; the first does not wait until they are there."""
+        if not self._wide_lock.acquire(blocking=False):
+            return self.runner.embed(token_ids)
+        try:
+            if self._wide is None and self._asked_wide and self._open_wide is not None:
+                self._wide = self._open_wide()
+            self._asked_wide = True
+            return (self._wide or self.runner).embed(token_ids)
+        finally:
+            self._wide_lock.release()
 
     def _workers(self, arguments: Mapping[str, Any]) -> WorkerPool:
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from inspect import signature
 from pathlib import Path
 from types import TracebackType
@@ -104,7 +105,11 @@ class FastEncoder:
         if verify:
             verify_files(self._selection.directory, self.manifest)
         runner = open_runner(self._selection, providers, session_options)
-        self._embedder: Embedder | None = Embedder(runner, self.manifest.hidden_size, threads, workers)
+        # whoever sets the session options decides on threads inside a run, too
+        wide = None
+        if runner.provider == CPU and session_options is None:
+            wide = partial(GraphRunner, self._selection, providers, num_threads=threads)
+        self._embedder: Embedder | None = Embedder(runner, self.manifest.hidden_size, threads, workers, wide)
         budget = CPU_TOKEN_BUDGET if runner.provider == CPU else GPU_TOKEN_BUDGET
         self._max_tokens = budget if max_batch_tokens is None else positive_int("max_batch_tokens", max_batch_tokens)
         self.max_seq_length = self.manifest.max_seq_length if max_seq_length is None else max_seq_length

@@ -74,6 +74,26 @@ def test_padding_waste_on_sts_is_under_two_percent(minilm_export: Path, senteval
     assert padded / sum(lengths) < 1.02
 
 
+def test_a_text_alone_takes_all_threads_and_is_the_same(tiny_export: Path):
+    encoder = FastEncoder(tiny_export, num_threads=2)
+    embedder = encoder._open()
+    long = "word " * 100
+    first = encoder.encode(long)
+    assert embedder._wide is None  # the first is not to wait for it
+    alone = encoder.encode(long)
+    assert within(alone, first)
+    assert embedder._wide is not None
+    assert embedder._wide.session.get_session_options().intra_op_num_threads == 2
+    assert within(alone, encoder.encode([long, "two", "three"])[0])
+    with embedder._wide_lock:  # another call has the threads
+        assert within(encoder.encode(long), alone)
+    for options in ({"num_threads": 1}, {"num_threads": 2, "session_options": lambda _: None}):
+        other = FastEncoder(tiny_export, **options)
+        assert within(other.encode(long), alone)
+        assert within(other.encode(long), alone)
+        assert other._open()._wide is None
+
+
 def test_uniform_length_pads_nothing(tiny_export: Path, monkeypatch):
     encoder = FastEncoder(tiny_export)
     runner = encoder._open().runner
