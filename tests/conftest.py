@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import pytest
 
 if TYPE_CHECKING:
     from fake_hub import FakeHub
+
+    from ditto_fast import FastEncoder
 
 _BIN = Path(sys.executable).parent
 
@@ -83,6 +86,23 @@ def tiny_export(checkpoint: Callable[[str], Path], tmp_path_factory: pytest.Temp
 
     directory = tmp_path_factory.mktemp("exports") / "tiny"
     return export_model(checkpoint("bert"), "2-3", directory, outputs=("tokens", "embedding")).directory
+
+
+@pytest.fixture(scope="session")
+def encoder(tiny_export: Path) -> Iterator[FastEncoder]:
+    from ditto_fast import FastEncoder
+
+    with FastEncoder(tiny_export, num_threads=1) as opened:
+        yield opened
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    from corpora import TEXTS
+
+    path = tmp_path / "corpus.jsonl"
+    path.write_text("".join(json.dumps({"text": text, "id": f"doc-{i}"}) + "\n" for i, text in enumerate(TEXTS)))
+    return path
 
 
 @pytest.fixture(scope="session")
