@@ -82,7 +82,9 @@ class Scheduler:
     def _plan(self, token_ids: Sequence[IntArray], rule: BatchRule, chunks: int) -> list[IntArray]:
         lengths = [len(ids) for ids in token_ids]
         if chunks == 1 and self._num_threads > 1 and rule.spread:
-            tokens_each = -(-sum(lengths) // self._num_threads)
+            # as many batches for each thread, or some would wait for others
+            turns = -(-sum(lengths) // (rule.max_tokens * self._num_threads))
+            tokens_each = -(-sum(lengths) // max(1, turns * self._num_threads))
             texts_each = -(-len(lengths) // self._num_threads)
             size = None if rule.batch_size is None else min(rule.batch_size, texts_each)
             rule = replace(rule, max_tokens=max(1, min(rule.max_tokens, tokens_each)), batch_size=size)
