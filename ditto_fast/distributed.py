@@ -14,6 +14,7 @@ from ditto_fast.encoder import FastEncoder
 from ditto_fast.errors import OptionError, TextTypeError
 from ditto_fast.providers import Providers
 from ditto_fast.ray_models import WorkerModel, check_resources, import_ray, prepare
+from ditto_fast.texts import describe
 
 if TYPE_CHECKING:
     import pyarrow
@@ -160,7 +161,7 @@ def _texts(batch: pyarrow.Table, column: str) -> list[str]:
     for position, item in enumerate(items):
         if not isinstance(item, str):
             row_id = f" (id {batch.column('id')[position].as_py()!r})" if "id" in batch.column_names else ""
-            got = "null" if item is None else f"{type(item).__name__} {item!r:.40}"
+            got = "null" if item is None else describe(item)
             raise TextTypeError(
                 f"column {column!r} must hold a string in every row; row {position}{row_id} of a batch of {len(items)} "
                 f"has {got}. Filter such rows out or convert them before encoding."
