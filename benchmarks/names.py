@@ -9,7 +9,7 @@ from gemm_floor import FLOOR
 _OTHERS = {
     FLOOR: "floor: the matrix products alone",
     "fp32-batch": "ditto_fast, one batch",
-    "int8-arena": "ditto_fast, int8, arena on",
+    "int8-no-arena": "ditto_fast, int8, no arena",
     CORPUS: "encode_corpus, int8",
     "one-pass": "ditto_fast, all heads in one pass",
     "fp16": "ditto_fast, fp16",

@@ -21,8 +21,8 @@ from names import name_of
 from records import Records, spread
 
 _STEADY = (
-    "Many sentences of mixed lengths through one FastEncoder, then a tenth as many of at most five words; with ONNX "
-    "Runtime's arena for comparison."
+    "Many sentences of mixed lengths through one FastEncoder, then a tenth as many of at most five words; and "
+    "without ONNX Runtime's arena."
 )
 _LENGTH = (
     "Texts of exactly so many tokens, so many a call, one call after the other; FastEncoder makes its own batches of a "
@@ -71,13 +71,18 @@ def _lengths(records: Records) -> str:
 
 
 def _latency(records: Records) -> str:
+    measured = [row for row in records.suite("latency") if row.get("seconds")]
     rows = []
-    for row in records.suite("latency"):
-        if row.get("seconds"):
-            against = records.ratio("latency", suite_latency.CASE, BASELINE, row["contender"])
-            figures = [f"{1000 * percentile(row['seconds'], percent):.1f}" for percent in (50, 95)]
-            rows.append([name_of(row["contender"]), *figures, f"{against[0]:.2f}x" if against else ""])
-    return table(["one sentence", "p50 ms", "p95 ms", "against the first row"], rows)
+    for key in dict.fromkeys(row["contender"] for row in measured):
+        cells = []
+        for case in suite_latency.CASES:
+            row, ratio = records.row("latency", case, key), records.ratio("latency", case, BASELINE, key)
+            cells += [f"{1000 * percentile(row['seconds'], percent):.1f}" if row else "" for percent in (50, 95)]
+            cells.append(f"{ratio[0]:.2f}x" if ratio else "")
+        rows.append([name_of(key), *cells])
+    figures = ("p50 ms", "p95 ms", "against the first row")
+    header = ["one sentence", *(f"{case}: {figure}" for case in suite_latency.CASES for figure in figures)]
+    return table(header, rows)
 
 
 def _memory(records: Records) -> str:

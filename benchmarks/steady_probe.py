@@ -16,8 +16,8 @@ _CHUNK = 5000  # sentences of a call: many calls, as a service makes them
 _SAMPLES = 100
 
 
-def _arena(options: Any) -> None:
-    options.enable_cpu_mem_arena = True
+def _no_arena(options: Any) -> None:
+    options.enable_cpu_mem_arena = False
 
 
 def main(arguments: list[str]) -> None:
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> None:
         Path(export),
         precision=precision,
         num_threads=int(threads),
-        session_options=_arena if arena == "arena" else None,
+        session_options=_no_arena if arena == "no arena" else None,
     )
     mixed = synthetic_sentences(int(count), longest=200, spread=0.8)
     short = synthetic_sentences(int(count) // 10, longest=5)

@@ -1,35 +1,45 @@
-"""Suite latency: one sentence at a time, as a search box asks."""
+"""Suite latency: one sentence now and then, as a search box asks, and one after another, as a service does."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from functools import partial
 
 from contenders import chosen
 from gate import admit
-from job import Job, Row
+from job import Encode, Job, Row, parts
 from measure import interleaved, percentile
 
-CASE = "one sentence"
+PAUSED, IN_A_ROW = "after a pause", "one after another"
+CASES = (PAUSED, IN_A_ROW)
+_RUN = 20  # sentences one after another
 _AMONG = ("eager", "sdpa", "st", "st-onnx", "openvino", "fastembed", "fp32", "int8")
 
 
 def suite(job: Job) -> Iterator[Row]:
-    """A row a contender: seconds of each sentence, every sentence by all before the next."""
-    texts = job.texts[: 20 if job.quick else 200]
-    admitted = admit(chosen(job, _AMONG), job.setting, texts, CASE)
+    """A row a case and contender: seconds of each sentence; all do one part of the sentences before the next part."""
+    texts = job.texts[: _RUN if job.quick else 10 * _RUN]
+    admitted = admit(chosen(job, _AMONG), job.setting, texts, PAUSED)
     yield from admitted.rows
-    samples: dict[str, list[float]] = {key: [] for key in admitted.encoders}
+    for case, size in zip(CASES, (1, _RUN), strict=True):
+        samples: dict[str, list[float]] = {key: [] for key in admitted.encoders}
+        for part in parts(texts, size):
+            interleaved({key: partial(_each, admitted.encoders[key], part, samples[key]) for key in samples}, 1)
+        for key, seconds in samples.items():
+            yield {
+                "case": case,
+                "contender": key,
+                "seconds": seconds,
+                "p50_ms": 1000 * percentile(seconds, 50),
+                "p95_ms": 1000 * percentile(seconds, 95),
+                **admitted.checks[key],
+            }
+
+
+def _each(encode: Encode, texts: list[str], samples: list[float]) -> None:
+    """Adds the seconds of each text, one a call."""
     for text in texts:
-        once = interleaved({key: partial(encode, [text]) for key, encode in admitted.encoders.items()}, 1)
-        for key, seconds in once.items():
-            samples[key] += [round(second, 6) for second in seconds]
-    for key, seconds in samples.items():
-        yield {
-            "case": CASE,
-            "contender": key,
-            "seconds": seconds,
-            "p50_ms": 1000 * percentile(seconds, 50),
-            "p95_ms": 1000 * percentile(seconds, 95),
-            **admitted.checks[key],
-        }
+        started = time.perf_counter()
+        encode([text])
+        samples.append(round(time.perf_counter() - started, 6))

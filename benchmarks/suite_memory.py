@@ -14,6 +14,7 @@ from ditto_fast.artifact import Manifest
 
 LENGTHS = (128, 256, 512)
 STEADY = "steady"
+NO_ARENA = "int8-no-arena"
 _AMONG = ("eager", "sdpa", "st", "st-onnx", "fp32", "int8")
 _TEXTS = 8
 _STEADY_SENTENCES, _STEADY_QUICK = 100_000, 2_000
@@ -39,7 +40,7 @@ def suite(job: Job) -> Iterator[Row]:
         for key in [*keys, ONE_BATCH]:
             yield _probed(case_of(tokens), key, "memory_probe.py", _memory_arguments(job, key, tokens))
     count = _STEADY_QUICK if job.quick else _STEADY_SENTENCES
-    for key, arena in (("int8", "no arena"), ("int8-arena", "arena")):
+    for key, arena in (("int8", "arena"), (NO_ARENA, "no arena")):
         arguments = [str(job.setting.export), BY_KEY["int8"].precision, arena, str(job.setting.threads), str(count)]
         yield _probed(STEADY, key, "steady_probe.py", arguments)
 

@@ -15,7 +15,7 @@ from ditto_fast.errors import ExportDirectoryError
 from ditto_fast.pooling import pool
 from ditto_fast.providers import CPU, Providers
 from ditto_fast.selection import Selection
-from ditto_fast.session import open_session
+from ditto_fast.session import import_onnxruntime, open_session
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
+# The arena keeps what it once took, which pays for batches of the usual size. A larger one, padding included, gives its
+# memory back after the run: only batch_size= or a budget of the user's own makes such batches.
+KEPT_TOKENS = 2048
 # Sessions that a forked child got from its parent: closing one there can hang, so none is ever closed.
 _inherited: list[Any] = []
 
@@ -96,8 +99,18 @@ class GraphRunner:
         """The graph's outputs by name for one padded batch, and its attention mask (B, T)."""
         feeds, mask = self.feeds(token_ids)
         names = self._selection.info.outputs
-        values = self.session.run(names, feeds) if self.provider == CPU else self.run_bound(names, feeds)
+        if self.provider == CPU:
+            values = self.session.run(names, feeds, self._options(mask.size))
+        else:
+            values = self.run_bound(names, feeds)
         return dict(zip(names, values, strict=True)), mask
+
+    def _options(self, tokens: int) -> onnxruntime.RunOptions | None:
+        if tokens <= KEPT_TOKENS or not self.session.get_session_options().enable_cpu_mem_arena:
+            return None
+        options = import_onnxruntime().RunOptions()
+        options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+        return options
 
     def feeds(self, token_ids: Sequence[IntArray]) -> tuple[dict[str, IntArray], IntArray]:
         """The graph's inputs for one padded batch, (B, T) each, and its attention mask.

@@ -92,9 +92,8 @@ def open_session(
     options.intra_op_num_threads = num_threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # shapes change with every batch: a pattern fits none, and an arena keeps the largest for ever
+    # shapes change with every batch: a pattern fits none. The arena spares each run the page faults of fresh memory
     options.enable_mem_pattern = False
-    options.enable_cpu_mem_arena = False
     if configure is not None:
         configure(options)
     # the fused skip + layer normalisation is slower on CPU than the two apart

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 
@@ -10,7 +11,9 @@ from rich.console import Console
 
 from ditto_fast.errors import DittoError
 
-stdout = Console()
+_FILE_WIDTH = 140  # columns of a pipe or a file, which have no width of their own; rich would cut tables at 80
+
+stdout = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_WIDTH)
 stderr = Console(stderr=True)
 
 
