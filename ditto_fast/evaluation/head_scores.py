@@ -1,7 +1,7 @@
 """Every head at once: one pass over sentence pairs gives the cosine of each under each head and each pooling.
 
-A batch's diagonals (B, T, L, N) weigh its token states for all L N heads in one matrix product; the embeddings,
-L N vectors a sentence, live only as long as their batch.
+A batch's diagonals (B, T, L, N) weigh its token states for all L N heads in one matrix product. A pair's cosines need
+not even the embeddings, L N vectors a sentence: they follow from the products of its tokens.
 """
 
 from __future__ import annotations
@@ -46,15 +46,27 @@ def head_embeddings(states: States, variant: str) -> FloatArray:
 
 
 def _pair_cosines(states: States) -> dict[str, FloatArray]:
-    """Cosines (pairs, L N + 1) of rows 0 and 1, 2 and 3, and so on."""
+    """Cosines (pairs, L N + 1) of rows 0 and 1, 2 and 3, and so on.
+
+    With x = w S, w a head's weights (T,) and S the token states (T, H), x.y = w_x (S_x S_y^T) w_y^T: one matrix of
+    tokens by tokens serves all heads, whose embeddings are never made.
+    """
     weights = head_weights(states)
-    pooled = {name: np.matmul(weights, states[name]) for names in VARIANTS.values() for name in names}
+    pairs = weights[0::2], weights[1::2]
     cosines = {}
     for variant, names in VARIANTS.items():
-        rows = pooled[names[0]] if len(names) == 1 else np.add(*(pooled[name] for name in names))
-        rows = rows / np.maximum(np.linalg.norm(rows, axis=-1, keepdims=True), np.finfo(np.float32).tiny)
-        cosines[variant] = np.einsum("bkh,bkh->bk", rows[0::2], rows[1::2])
+        rows = states[names[0]] if len(names) == 1 else np.add(*(states[name] for name in names))
+        first, second = (pairs[0], rows[0::2]), (pairs[1], rows[1::2])
+        lengths = [np.sqrt(np.maximum(_products(side, side), np.finfo(np.float32).tiny)) for side in (first, second)]
+        cosines[variant] = _products(first, second) / (lengths[0] * lengths[1])
     return cosines
+
+
+def _products(left: tuple[FloatArray, FloatArray], right: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Dot products (pairs, L N + 1) of embeddings given as weights (pairs, L N + 1, T) and states (pairs, T, H)."""
+    between = np.matmul(left[1], right[1].transpose(0, 2, 1))
+    products: FloatArray = np.einsum("pkt,pkt->pk", np.matmul(left[0], between), right[0])
+    return products
 
 
 def pair_cosines(source: StateSource, subset: Subset, progress: bool = False) -> dict[str, FloatArray]:

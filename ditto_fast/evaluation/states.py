@@ -2,8 +2,8 @@
 
 Two sources give them by name. An export directory of `ditto-export` holds one head's diagonal and the first and
 last hidden states. A checkpoint is written once, as a graph of its own, into a cache directory: that one gives
-the diagonals of ALL heads and the second-last states too, with the word embeddings and the pooler's weights
-beside it. Both run on ONNX Runtime.
+the diagonals of ALL heads, the second-last states and the dense pooler's output too, with the word embeddings beside
+it. Both run on ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from ditto_fast.artifact import MANIFEST_FILE
-from ditto_fast.batches import BatchRule, graph_inputs, pad, plan_batches
+from ditto_fast.batches import CPU_TOKEN_BUDGET, BatchRule, graph_inputs, pad, plan_batches
 from ditto_fast.checks import positive_int
 from ditto_fast.cpus import available_cpus
 from ditto_fast.errors import ExportDirectoryError
@@ -36,8 +36,8 @@ STATES_GRAPH = "states.onnx"
 STATES_FILE = "states.json"
 TABLES_FILE = "tables.npz"
 STATES_OUTPUTS = ("diagonals", "first", "second_last", "last")
+POOLER_OUTPUT = "pooler_output"
 _FROM_EXPORT = {"attention_diagonal": "diagonal", "first_hidden_state": "first", "last_hidden_state": "last"}
-_BATCH_SIZE = 32
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,6 @@ class StateSource:
         encodings: Its tokenizer.
         head: The head whose diagonal is called "diagonal"; None where none is known.
         tables: Arrays with a row for each token id: "static" (V, H), the word embeddings, and what is put there.
-        pooler: Weight (H, H) and bias (H,) of the checkpoint's dense pooler, empty where it has none.
     """
 
     directory: Path
@@ -92,7 +91,6 @@ class StateSource:
     encodings: Encodings
     head: Head | None
     tables: States = field(default_factory=dict)
-    pooler: States = field(default_factory=dict)
 
     @property
     def all_heads(self) -> bool:
@@ -105,8 +103,6 @@ class StateSource:
         own = {_FROM_EXPORT.get(name, name) for name in self._outputs()} | set(self.tables)
         if self.all_heads and self.head is not None:
             own.add("diagonal")
-        if self.pooler:
-            own.add("pooler_output")
         return frozenset(own)
 
     def _outputs(self) -> list[str]:
@@ -130,8 +126,6 @@ class StateSource:
         states |= {_FROM_EXPORT.get(name, name): array for name, array in zip(self._outputs(), outputs, strict=True)}
         if self.all_heads and self.head is not None:
             states["diagonal"] = states["diagonals"][:, :, self.head.layer - 1, self.head.number - 1]
-        if self.pooler:
-            states["pooler_output"] = np.tanh(states["last"][:, 0] @ self.pooler["weight"].T + self.pooler["bias"])
         return states
 
     def map(
@@ -161,7 +155,7 @@ class StateSource:
         def run(batch: NDArray[np.int64]) -> Result:
             return function(states_of([ids for position in batch for ids in token_ids[position]]))
 
-        batches = plan_batches(longest, BatchRule(max_tokens=1, batch_size=max(1, _BATCH_SIZE // size)))
+        batches = plan_batches(longest, BatchRule(max_tokens=CPU_TOKEN_BUDGET // size))
         with (
             tqdm(total=len(groups), disable=not description, desc=description, unit="text") as progress,
             ThreadPoolExecutor(available_cpus()) as executor,
@@ -207,18 +201,10 @@ def open_states(directory: Path, head: Head | None = None, max_seq_length: int |
     sizes = Sizes.read(directory)
     if head is not None:
         head.check(sizes.num_layers, sizes.num_heads)
+    encodings = Encodings(directory, sizes.limit(max_seq_length))
+    session = open_session(directory / STATES_GRAPH, "cpu", num_threads=1)
     with np.load(directory / TABLES_FILE) as file:
-        arrays = dict(file)
-    pooler = {name: arrays.pop(f"pooler_{name}") for name in ("weight", "bias") if f"pooler_{name}" in arrays}
-    return StateSource(
-        directory,
-        open_session(directory / STATES_GRAPH, "cpu", num_threads=1),
-        sizes,
-        Encodings(directory, sizes.limit(max_seq_length)),
-        head,
-        arrays,
-        pooler,
-    )
+        return StateSource(directory, session, sizes, encodings, head, dict(file))
 
 
 def is_export(path: Path) -> bool:

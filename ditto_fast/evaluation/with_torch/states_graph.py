@@ -1,7 +1,7 @@
-"""A checkpoint's token states as one ONNX graph: the diagonals of all heads, first, second-last, last states.
+"""A checkpoint's token states as one ONNX graph: all heads' diagonals, first, second-last and last states.
 
-The diagonal of a head is A_ii = exp(s_ii - logsumexp_j s_ij). Each layer's scores (B, N, T, T) are reduced to
-(B, N, T) before the next layer's are made, so no attention matrix of more than one layer exists at a time.
+Each layer's eager attention computes its probabilities (B, N, T, T) anyway, and their diagonals (B, N, T) are one
+strided slice, taken before the next layer's are made: no attention matrix of more than one layer exists at a time.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ditto_fast.errors import ParityError
 from ditto_fast.evaluation.states import (
+    POOLER_OUTPUT,
     STATES_FILE,
     STATES_GRAPH,
     STATES_OUTPUTS,
@@ -24,7 +24,6 @@ from ditto_fast.evaluation.states import (
     StateSource,
     open_states,
 )
-from ditto_fast.export.architectures import Architecture
 from ditto_fast.export.checkpoint import Checkpoint, load_checkpoint
 from ditto_fast.export.diagonal import matrix_diagonals
 from ditto_fast.export.optimum_export import write_onnx
@@ -35,7 +34,7 @@ from ditto_fast.heads import Head
 from ditto_fast.tolerances import difference, within
 
 _OPSET = 18
-_FORMAT = 1  # of the cached folder; another number makes it anew
+_FORMAT = 2  # of the cached folder; another number makes it anew
 _SENTENCES = ("", "Rain.", "Who repaired the old piano in the school hall?", "word " * 60)
 
 
@@ -46,71 +45,37 @@ class StatesGraph(nn.Module):
         checkpoint: The encoder.
     """
 
-    output_names: tuple[str, ...] = STATES_OUTPUTS
+    output_names: tuple[str, ...]
     config: Any
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         self.model = checkpoint.model
         self.config = checkpoint.model.config
-        self.num_layers, self.num_heads = self.config.num_hidden_layers, self.config.num_attention_heads
+        self.output_names = (*STATES_OUTPUTS, POOLER_OUTPUT) if checkpoint.has_pooler else STATES_OUTPUTS
         self._taps: dict[str, Tap] = {"first": checkpoint.architecture.first_hidden_state(self.model)}
-        for layer in range(self.num_layers):
-            self._add_layer(checkpoint.architecture, layer)
-
-    def _add_layer(self, architecture: Architecture, layer: int) -> None:
-        """Query and key of every head where the architecture says how; else the layer's own probabilities."""
-        heads = []
-        for number in range(self.num_heads):
-            head = architecture.head_projection(self.model, layer + 1, number + 1)
-            if head is None:
-                self._taps[f"probabilities_{layer}"] = architecture.attention(self.model, layer + 1)
-                return
-            heads.append(head)
-        self._taps[f"input_{layer}"] = heads[0].layer_input
-        if heads[0].score_bias is not None:
-            self._taps[f"score_bias_{layer}"] = heads[0].score_bias
-        weight = [head.query_weight * head.scale for head in heads] + [head.key_weight for head in heads]
-        bias = [head.query_bias * head.scale for head in heads] + [head.key_bias for head in heads]
-        self.register_buffer(f"weight_{layer}", torch.cat(weight).detach().clone())
-        self.register_buffer(f"bias_{layer}", torch.cat(bias).detach().clone())
+        self._layers = [f"probabilities_{layer}" for layer in range(1, self.config.num_hidden_layers + 1)]
+        for layer, name in enumerate(self._layers, start=1):
+            self._taps[name] = checkpoint.architecture.attention(self.model, layer)
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> dict[str, Tensor]:
-        """Takes (B, T) int64 each; returns diagonals (B, T, L, N), 0 on padding, and three states (B, T, H)."""
+        """Takes (B, T) int64 each; returns `output_names`, as `StateSource.run` names their shapes."""
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
         if token_type_ids is not None:
             inputs["token_type_ids"] = token_type_ids
         with record(self._taps) as recorded:
             states = self.model(**inputs, output_hidden_states=True, return_dict=True)
-        real = attention_mask > 0
-        diagonals = [self._diagonals(recorded, layer, real) for layer in range(self.num_layers)]
+        diagonals = [matrix_diagonals(recorded[name]) for name in self._layers]  # (B, N, T) each
         outputs = (
-            torch.stack(diagonals, dim=1).permute(0, 3, 1, 2),
+            torch.stack(diagonals, dim=1).permute(0, 3, 1, 2).float() * attention_mask[:, :, None, None],
             recorded["first"],
             states.hidden_states[-2],
             states.last_hidden_state,
+            states.get(POOLER_OUTPUT),
         )
-        return dict(zip(self.output_names, outputs, strict=True))
-
-    def _diagonals(self, recorded: dict[str, Any], layer: int, real: Tensor) -> Tensor:
-        """A_ii of each head (B, N, T) of one layer: 1 / sum_j exp(s_ij - s_ii), 0 on padding."""
-        probabilities = recorded.get(f"probabilities_{layer}")
-        if probabilities is not None:
-            return matrix_diagonals(probabilities).float() * real[:, None, :]
-        layer_input = recorded[f"input_{layer}"]
-        batch, tokens, _ = layer_input.shape
-        both = F.linear(layer_input, getattr(self, f"weight_{layer}"), getattr(self, f"bias_{layer}"))
-        query, key = both.view(batch, tokens, 2, self.num_heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
-        scores = torch.matmul(query, key.transpose(2, 3))
-        own = (query * key).sum(dim=-1, keepdim=True)
-        score_bias = recorded.get(f"score_bias_{layer}")
-        if score_bias is not None:
-            scores = scores + score_bias
-            own = own + matrix_diagonals(score_bias).unsqueeze(-1)
-        scores = (scores - own).masked_fill(~real[:, None, None, :], -torch.inf)
-        return real[:, None, :] / torch.exp(scores).sum(dim=-1).clamp_min(torch.finfo(torch.float32).tiny)
+        return dict(zip(self.output_names, outputs, strict=False))
 
 
 def cached_states(model: str, cache: Path) -> Path:
@@ -141,11 +106,7 @@ def _write(checkpoint: Checkpoint, folder: Path) -> None:
     raw.no_padding()
     raw.no_truncation()
     raw.save(str(folder / "tokenizer.json"))
-    arrays = {"static": checkpoint.model.get_input_embeddings().weight}
-    if checkpoint.has_pooler:
-        dense = checkpoint.model.pooler.dense
-        arrays |= {"pooler_weight": dense.weight, "pooler_bias": dense.bias}
-    np.savez(folder / TABLES_FILE, **{name: tensor.detach().float().numpy() for name, tensor in arrays.items()})
+    np.savez(folder / TABLES_FILE, static=checkpoint.model.get_input_embeddings().weight.detach().float().numpy())
     Sizes(
         checkpoint.name,
         config.num_hidden_layers,
