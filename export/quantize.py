@@ -19,6 +19,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from ditto_fast.export.attention_bias import take_attention_biases
 from ditto_fast.session import import_onnxruntime
 
 onnxruntime = import_onnxruntime()
@@ -56,7 +57,7 @@ def quantize(model: onnx.ModelProto, calibration: Sequence[Mapping[str, NDArray[
             sites[node.input[0]].append(node)
     producers = {output: node.op_type for node in graph.node for output in node.output}
     samples = _record(model, list(sites), calibration)
-    rewrite = _Rewrite(graph)
+    rewrite = _Rewrite(graph, {node.output[0] for nodes in sites.values() for node in nodes})
     for activation, nodes in sites.items():
         matrices = [numpy_helper.to_array(weights[node.input[1]]) for node in nodes]
         settings = _calibrate(samples[activation], matrices, _ALPHA.get(producers.get(activation, "")))
@@ -104,13 +105,13 @@ def _calibrate(samples: FloatArray, matrices: list[FloatArray], alpha: float | N
 class _Rewrite:
     """Replaces projections in a graph, in place."""
 
-    def __init__(self, graph: onnx.GraphProto) -> None:
+    def __init__(self, graph: onnx.GraphProto, projections: set[str]) -> None:
         self._graph = graph
         self._vectors = {tensor.name: tensor for tensor in graph.initializer if len(tensor.dims) == 1}
         self._uses = Counter(name for node in graph.node for name in node.input)
         self._consumers = {name: node for node in graph.node for name in node.input}
         self._new: dict[str, list[onnx.NodeProto]] = {}  # what stands in a node's place, by its output
-        self._dead: list[str] = []
+        self._attention_biases = take_attention_biases(graph, projections)
 
     def _constant(self, name: str, value: npt.ArrayLike) -> str:
         self._graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
@@ -143,9 +144,6 @@ class _Rewrite:
         scales = np.maximum(np.abs(matrix).max(axis=0), 1e-9).astype(np.float32) / _WEIGHT_LIMIT
         columns = self._constant(f"{name}_int8", np.round(matrix / scales).astype(np.int8))
         column_scales = self._constant(f"{name}_scales", scales)
-        self._uses[name] -= 1
-        if not self._uses[name]:
-            self._dead.append(name)
         inputs = [integers, columns, scale, column_scales, zero_point]
         output, bias = self._following_bias(node)
         if bias is not None:
@@ -155,8 +153,10 @@ class _Rewrite:
         )
 
     def _following_bias(self, node: onnx.NodeProto) -> tuple[str, str | None]:
-        """Output name and bias of the projection: that of an Add or a BiasGelu right behind it is taken in."""
+        """Output name and bias of the projection: that of an Add, BiasGelu or attention right behind it is taken in."""
         projected = node.output[0]
+        if projected in self._attention_biases:
+            return projected, self._attention_biases[projected]
         follower = self._consumers.get(projected)
         if self._uses[projected] != 1 or follower is None or follower.op_type not in ("Add", "BiasGelu"):
             return projected, None
@@ -172,10 +172,12 @@ class _Rewrite:
         return projected, bias
 
     def finish(self) -> None:
-        """Puts the new nodes in place and drops the weights that nobody reads any more."""
+        """Puts the new nodes in place and drops the initializers that nobody reads any more."""
         nodes = [new for node in self._graph.node for new in self._new.get(node.output[0], [node])]
-        kept = [tensor for tensor in self._graph.initializer if tensor.name not in set(self._dead)]
+        inner = [each for node in nodes for attribute in node.attribute for each in attribute.g.node]
+        read = {name for node in (*nodes, *inner) for name in node.input}
         copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
+        kept = [tensor for tensor in self._graph.initializer if tensor.name in read]
         tensors = [onnx.TensorProto.FromString(tensor.SerializeToString()) for tensor in kept]
         del self._graph.node[:], self._graph.initializer[:]
         self._graph.node.extend(copies)
