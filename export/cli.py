@@ -14,7 +14,7 @@ from ditto_fast.artifact import GRAPHS, PRECISIONS, Manifest
 from ditto_fast.cli.console import run, stderr, stdout
 from ditto_fast.errors import MissingDependencyError, OptionError
 from ditto_fast.export.summary import summary
-from ditto_fast.heads import PAPER_MODELS
+from ditto_fast.heads import PAPER_MODELS, resolve_head
 
 _MODEL_HELP = f"A folder, a hub id, or a short name: {', '.join(PAPER_MODELS)}."
 
@@ -77,6 +77,7 @@ def _export(
     elif model is None:
         raise OptionError("Name what to export with --model (or use --list, --inspect DIR, --verify DIR).")
     else:
+        resolve_head(model, head)  # before torch is imported, which takes seconds
         try:
             from ditto_fast.export.hub import HubOptions
             from ditto_fast.export.pipeline import Verification, export_model

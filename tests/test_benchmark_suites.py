@@ -38,7 +38,7 @@ def tiny(checkpoint: Callable[[str], Path], tiny_export: Path) -> Setting:
 
 
 def test_one_pass_and_a_run_a_head_give_the_same_score(tiny: Setting, tmp_path: Path):
-    dev = Subset("dev", TEXTS, TEXTS[::-1], np.arange(len(TEXTS), dtype=np.float64))
+    dev = Subset("dev", TEXTS, [*TEXTS[1:], TEXTS[0]], np.arange(len(TEXTS), dtype=np.float64))  # no pair twice
     scores = one_pass(cached_states(str(tiny.checkpoint), tmp_path), dev)()
     assert len(scores) == 3 * 4
     for key in suite_heads.SEPARATE:
