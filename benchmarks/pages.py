@@ -10,7 +10,7 @@ from gemm_floor import FLOOR
 from job import Row
 from measure import median
 from names import name_of
-from plots import drawn
+from plots import PLOTS, THROUGHPUT, drawn
 from records import MINILM, Records, spread
 from sections import SECTIONS, not_measured, steady, table
 from targets import TARGETS
@@ -72,7 +72,8 @@ def summary(records: Records) -> str:
     if startup[0] and startup[1]:
         seconds = [median(row["seconds"]) for row in startup if row]
         words = f" `import ditto_fast` {seconds[0]:.2f} s; a cold process to its first vector {seconds[1]:.2f} s."
-    return f"{_throughput(records, MINILM)}\n\n{_sentences(rows)}; {_machine(rows[0])}{words}"
+    picture = f"![{PLOTS[THROUGHPUT]}](docs/benchmarks/{THROUGHPUT})"
+    return f"{_throughput(records, MINILM)}\n\n{picture}\n\n{_sentences(rows)}; {_machine(rows[0])}{words}"
 
 
 def _targets(records: Records) -> str:

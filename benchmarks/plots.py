@@ -17,8 +17,9 @@ from names import name_of
 from records import Records
 
 _SIZE = 8  # texts of a call
+THROUGHPUT = "throughput.svg"
 PLOTS = {
-    "throughput.svg": "Sentences a second by contender",
+    THROUGHPUT: "Sentences a second by contender",
     "floor.svg": "Fraction of the floor by contender",
     "length.svg": f"Tokens a second by length of the texts, {_SIZE} a call",
     "memory.svg": "Memory over the loaded model by length of the texts",
@@ -30,7 +31,7 @@ Lines = dict[str, list[tuple[float, float]]]
 def bars(records: Records, file: str) -> dict[str, float]:
     """Values by contender of the plots that have bars."""
     rows = [row for row in records.suite("cpu") if row.get("seconds")]
-    if file == "throughput.svg":
+    if file == THROUGHPUT:
         return {name_of(row["contender"]): row["sentences"] / median(row["seconds"]) for row in rows}
     floors = [row["seconds"] for row in rows if row["contender"] == FLOOR]
     return {name_of(row["contender"]): ratios(floors[0], row["seconds"])[0] for row in rows if floors}
@@ -62,7 +63,7 @@ def lines(records: Records, file: str) -> Lines:
 
 def values(records: Records, file: str) -> dict[str, float] | Lines:
     """What a plot shows."""
-    return bars(records, file) if file in ("throughput.svg", "floor.svg") else lines(records, file)
+    return bars(records, file) if file in (THROUGHPUT, "floor.svg") else lines(records, file)
 
 
 def drawn(records: Records) -> dict[str, str]:
@@ -87,8 +88,8 @@ def write_plots(records: Records, folder: Path) -> None:
     for file, title in drawn(records).items():
         figure, axes = pyplot.subplots(figsize=(7, 3.6), layout="constrained")
         axes.set_title(title)
-        if file in ("throughput.svg", "floor.svg"):
-            _draw_bars(axes, bars(records, file), "{:.0f}" if file == "throughput.svg" else "{:.0%}")
+        if file in (THROUGHPUT, "floor.svg"):
+            _draw_bars(axes, bars(records, file), "{:.0f}" if file == THROUGHPUT else "{:.0%}")
         else:
             _draw_lines(axes, lines(records, file), "sentences" if file == "scale.svg" else "tokens of a text")
         figure.savefig(folder / file, metadata={"Date": None, "Description": digest(records, file)})
