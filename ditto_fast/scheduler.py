@@ -81,9 +81,9 @@ class Scheduler:
 
     def _plan(self, token_ids: Sequence[IntArray], rule: BatchRule, chunks: int) -> list[IntArray]:
         lengths = [len(ids) for ids in token_ids]
-        if chunks == 1 and self._num_threads > 1 and rule.spread:
-            # as many batches for each thread, or some would wait for others
-            turns = -(-sum(lengths) // (rule.max_tokens * self._num_threads))
+        turns = -(-sum(lengths) // (rule.max_tokens * self._num_threads))
+        if chunks == 1 and turns <= 2 and self._num_threads > 1 and rule.spread:
+            # as many batches for each thread, or some would wait for others; of many batches the last matters little
             tokens_each = -(-sum(lengths) // max(1, turns * self._num_threads))
             texts_each = -(-len(lengths) // self._num_threads)
             size = None if rule.batch_size is None else min(rule.batch_size, texts_each)

@@ -69,7 +69,7 @@ def test_padding_waste_on_sts_is_under_two_percent(minilm_export: Path, senteval
     path = senteval / "downstream" / "STS" / "STSBenchmark" / "sts-test.csv"
     rows = [line.split("\t") for line in path.read_text(encoding="utf-8").strip().split("\n")]
     lengths = [len(ids) for ids in encoder._open().tokenizer([row[c].strip() for row in rows for c in (5, 6)])]
-    batches = plan_batches(lengths, BatchRule(encoder._max_tokens))
+    batches = plan_batches(lengths, encoder._rule())
     padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
     assert padded / sum(lengths) < 1.02
 
