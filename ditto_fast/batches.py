@@ -14,7 +14,7 @@ IntArray = NDArray[np.int64]
 # 384: 64 0.86, 128 0.90, 256 0.97, 512 0.99, 1024 0.91, 2048 0.84. A GPU wants far more at once.
 CPU_TOKEN_BUDGET = 384
 GPU_TOKEN_BUDGET = 16384
-# What a run of the graph costs besides its tokens, in tokens. Measured as the budget was, on 1,500 sentences and on 200:
+# What a run of the graph costs besides its tokens, in tokens. Measured as the budget was, on 1,500 sentences and 200:
 # 8 was ahead of 4, 16 and 32, and of full batches by 2.5 % and 9 %. A GPU's runs cost far more to start.
 CPU_RUN_TOKENS = 8
 GPU_RUN_TOKENS = 512
@@ -26,7 +26,7 @@ class BatchRule:
 
     Args:
         max_tokens: Tokens of a batch at most, padding included; one text may have more.
-        run_tokens: What a batch costs besides its tokens, in tokens: the larger, the fewer batches and the more padding.
+        run_tokens: What a run costs besides its tokens, in tokens: the larger, the fewer batches and the more padding.
         batch_size: Texts of a batch at most; where it is given, `max_tokens` does not count and batches are full.
         uniform_length: Only texts of one length share a batch, so that nothing is padded.
         spread: A short list of texts is divided among the threads; else batches, and with them the last bits of
