@@ -21,6 +21,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
+from ditto_fast.export.rewrite import replace_nodes
 from ditto_fast.session import import_onnxruntime
 
 onnxruntime = import_onnxruntime()
@@ -108,9 +109,7 @@ def _skip_empty_masks(graph: onnx.GraphProto) -> None:
             nodes.append(helper.make_node("If", ["nothing_is_padded"], node.output, name=node.name, **branches))
         else:
             nodes.append(node)
-    copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
-    del graph.node[:]
-    graph.node.extend(copies)
+    replace_nodes(graph, nodes)
 
 
 def _branch(attention: onnx.NodeProto, masked: bool) -> onnx.GraphProto:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ditto_fast.batches import graph_inputs
 from ditto_fast.export.half import to_half
 from ditto_fast.export.quantize import quantize
+from ditto_fast.export.rows import project_rows
 from ditto_fast.tokenizer import Tokenizer
 
 
@@ -25,9 +26,10 @@ def calibration_feeds(tokenizer: Tokenizer, input_names: Iterable[str]) -> list[
 def convert(
     model: onnx.ModelProto, precision: str, calibration: Sequence[Mapping[str, NDArray[np.int64]]]
 ) -> onnx.ModelProto:
-    """Returns an optimised fp32 graph in another precision; its inputs and outputs keep their types."""
+    """Returns an optimised graph in the form that runs best in a precision; its inputs and outputs keep their types."""
     if precision == "fp16":
         return to_half(model)
     if precision == "int8":
         return quantize(model, calibration)
+    project_rows(model)
     return model

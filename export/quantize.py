@@ -9,7 +9,7 @@ saturate at 8. What is not a projection stays fp32, the Ditto part and the embed
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +19,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from ditto_fast.export.attention_bias import take_attention_biases
+from ditto_fast.export.biases import ProjectionBiases
+from ditto_fast.export.rewrite import replace_nodes
 from ditto_fast.session import import_onnxruntime
 
 onnxruntime = import_onnxruntime()
@@ -107,11 +108,8 @@ class _Rewrite:
 
     def __init__(self, graph: onnx.GraphProto, projections: set[str]) -> None:
         self._graph = graph
-        self._vectors = {tensor.name: tensor for tensor in graph.initializer if len(tensor.dims) == 1}
-        self._uses = Counter(name for node in graph.node for name in node.input)
-        self._consumers = {name: node for node in graph.node for name in node.input}
+        self._biases = ProjectionBiases(graph, projections)
         self._new: dict[str, list[onnx.NodeProto]] = {}  # what stands in a node's place, by its output
-        self._attention_biases = take_attention_biases(graph, projections)
 
     def _constant(self, name: str, value: npt.ArrayLike) -> str:
         self._graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
@@ -145,40 +143,21 @@ class _Rewrite:
         columns = self._constant(f"{name}_int8", np.round(matrix / scales).astype(np.int8))
         column_scales = self._constant(f"{name}_scales", scales)
         inputs = [integers, columns, scale, column_scales, zero_point]
-        output, bias = self._following_bias(node)
+        output = projected = node.output[0]
+        bias, follower = self._biases.of(projected)
         if bias is not None:
             inputs += ["", bias]
+        if follower is not None:
+            self._new[follower.output[0]] = []
+            if follower.op_type == "Add":
+                output = follower.output[0]
+            else:  # Gelu without the bias is the faster kernel
+                gelu = helper.make_node("Gelu", [projected], follower.output, follower.name, domain="com.microsoft")
+                self._new[follower.output[0]].append(gelu)
         return helper.make_node(
             "MatMulIntegerToFloat", inputs, [output], name=f"{node.name}_int8", domain="com.microsoft"
         )
 
-    def _following_bias(self, node: onnx.NodeProto) -> tuple[str, str | None]:
-        """Output name and bias of the projection: that of an Add, BiasGelu or attention right behind it is taken in."""
-        projected = node.output[0]
-        if projected in self._attention_biases:
-            return projected, self._attention_biases[projected]
-        follower = self._consumers.get(projected)
-        if self._uses[projected] != 1 or follower is None or follower.op_type not in ("Add", "BiasGelu"):
-            return projected, None
-        bias = follower.input[0] if follower.input[1] == projected else follower.input[1]
-        if bias not in self._vectors:
-            return projected, None
-        if follower.op_type == "Add":
-            self._new[follower.output[0]] = []
-            return follower.output[0], bias
-        # adding the bias costs the integer product nothing, and Gelu without it is the faster kernel
-        gelu = helper.make_node("Gelu", [projected], follower.output, name=follower.name, domain="com.microsoft")
-        self._new[follower.output[0]] = [gelu]
-        return projected, bias
-
     def finish(self) -> None:
-        """Puts the new nodes in place and drops the initializers that nobody reads any more."""
-        nodes = [new for node in self._graph.node for new in self._new.get(node.output[0], [node])]
-        inner = [each for node in nodes for attribute in node.attribute for each in attribute.g.node]
-        read = {name for node in (*nodes, *inner) for name in node.input}
-        copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
-        kept = [tensor for tensor in self._graph.initializer if tensor.name in read]
-        tensors = [onnx.TensorProto.FromString(tensor.SerializeToString()) for tensor in kept]
-        del self._graph.node[:], self._graph.initializer[:]
-        self._graph.node.extend(copies)
-        self._graph.initializer.extend(tensors)
+        """Puts the new nodes in place."""
+        replace_nodes(self._graph, [new for node in self._graph.node for new in self._new.get(node.output[0], [node])])

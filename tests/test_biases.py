@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from ditto_fast.export.attention_bias import take_attention_biases
+from ditto_fast.export.biases import take_attention_biases
 from ditto_fast.session import import_onnxruntime
 from ditto_fast.tolerances import within
 
