@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -24,6 +25,9 @@ from ditto_fast.batches import CPU_TOKEN_BUDGET, BatchRule
 from ditto_fast.scheduler import Scheduler
 from ditto_fast.session import open_session
 from ditto_fast.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    import onnxruntime
 
 FLOOR = "floor"
 
@@ -71,6 +75,8 @@ def batch_shapes(setting: Setting, texts: list[str]) -> list[tuple[int, int]]:
 def floor(setting: Setting, texts: list[str], size: int | None = None) -> Callable[[], None]:
     """Makes the function that does the products of all batches, as many at once as there are threads.
 
+    A call of one batch has all threads inside the products, as FastEncoder's of one text has.
+
     Args:
         setting: What every contender gets.
         texts: What is encoded.
@@ -80,18 +86,18 @@ def floor(setting: Setting, texts: list[str], size: int | None = None) -> Callab
     with TemporaryDirectory() as folder:
         path = Path(folder) / "products.onnx"
         onnx.save(gemm_graph(config.num_hidden_layers, config.hidden_size, config.intermediate_size), path)
-        session = open_session(path, "cpu", num_threads=1)
+        narrow, wide = (open_session(path, "cpu", num_threads=threads) for threads in (1, setting.threads))
     calls = [
         [count * tokens for count, tokens in batch_shapes(setting, part)] for part in parts(texts, size or len(texts))
     ]
     states = np.random.default_rng(0).standard_normal((max(map(max, calls)), config.hidden_size)).astype(np.float32)
 
-    def products(rows: int) -> None:
+    def products(session: onnxruntime.InferenceSession, rows: int) -> None:
         session.run(None, {"states": states[:rows]})
 
     def run() -> None:
         with ThreadPoolExecutor(setting.threads) as executor:
-            for rows in calls:
-                list(executor.map(products, rows))
+            for batches in calls:
+                list(executor.map(partial(products, wide if len(batches) == 1 else narrow), batches))
 
     return run
