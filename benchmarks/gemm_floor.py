@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from transformers import AutoConfig
 
 from ditto_fast.artifact import Manifest
-from ditto_fast.batches import CPU_TOKEN_BUDGET, BatchRule
+from ditto_fast.batches import CPU_RULE
 from ditto_fast.scheduler import Scheduler
 from ditto_fast.session import open_session
 from ditto_fast.tokenizer import Tokenizer
@@ -68,7 +68,7 @@ def batch_shapes(setting: Setting, texts: list[str]) -> list[tuple[int, int]]:
 
     tokenizer = Tokenizer(setting.export, setting.max_seq_length or manifest.max_seq_length)
     scheduler = Scheduler(tokenizer, record, manifest.hidden_size, setting.threads)
-    scheduler.run(texts, BatchRule(CPU_TOKEN_BUDGET), lambda _, __: None)
+    scheduler.run(texts, CPU_RULE, lambda _, __: None)
     return shapes
 
 

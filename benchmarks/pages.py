@@ -94,8 +94,9 @@ def _targets(records: Records) -> str:
     busiest = max(records.rows, key=lambda row: row["load"])
     if busiest["load"] > busiest["cpus"]:
         note += (
-            f" **Other jobs held the machine: the load average was {busiest['load']:.1f} on {busiest['cpus']} cores.** "
-            "Times are not those of a quiet machine, and a ratio is no better than its range."
+            f" **The load average was {busiest['load']:.1f} on {busiest['cpus']} cores when suite {busiest['suite']} "
+            "began**, from other jobs or from the suite before it: times may not be those of a quiet machine, and a "
+            "ratio is no better than its range."
         )
     return f"{note}\n\n{table(['target', 'wanted', 'measured', ''], rows)}"
 

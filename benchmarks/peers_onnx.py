@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from job import Encode, Setting, Vectors
 from workspace import exported, plain_onnx
 
 from ditto_fast.artifact import Manifest, graph_file
-from ditto_fast.batches import BatchRule, graph_inputs, pad, plan_batches
+from ditto_fast.batches import CPU_RULE, graph_inputs, pad, plan_batches
 from ditto_fast.errors import OptionError
 from ditto_fast.pooling import normalize
 from ditto_fast.tokenizer import Tokenizer
@@ -38,7 +39,7 @@ def openvino(setting: Setting) -> Encode:
     def encode(sentences: list[str]) -> Vectors:
         token_ids = tokenizer(sentences)
         vectors = np.empty((len(sentences), manifest.hidden_size), np.float32)
-        for batch in plan_batches([len(ids) for ids in token_ids], BatchRule(_OPENVINO_TOKENS)):
+        for batch in plan_batches([len(ids) for ids in token_ids], replace(CPU_RULE, max_tokens=_OPENVINO_TOKENS)):
             ids, mask = pad([token_ids[i] for i in batch], manifest.pad_token_id)
             vectors[batch] = compiled(graph_inputs(ids, mask, names))[compiled.output(0)]
         return vectors

@@ -1,4 +1,4 @@
-"""Suite budget: tokens of a batch, and threads across batches or inside one: what CPU_TOKEN_BUDGET rests on."""
+"""Suite budget: tokens of a batch, and threads across batches or inside one: what CPU_RULE rests on."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from measure import interleaved
 from peers_ours import encoder_of
 
 from ditto_fast import FastEncoder
-from ditto_fast.batches import CPU_TOKEN_BUDGET
+from ditto_fast.batches import CPU_RULE
 
-_BUDGETS = (64, 128, 256, CPU_TOKEN_BUDGET, 512, 1024, 2048)
+_DEFAULT = CPU_RULE.max_tokens
+_BUDGETS = (64, 128, 256, _DEFAULT, 512, 1024, 2048)
 
 
 def _inside(setting: Setting) -> FastEncoder:
@@ -26,7 +27,7 @@ def _inside(setting: Setting) -> FastEncoder:
 
 def suite(job: Job) -> Iterator[Row]:
     """A row a budget, the default first, and a row a layout of the threads."""
-    budgets = sorted(_BUDGETS, key=lambda tokens: tokens != CPU_TOKEN_BUDGET)
+    budgets = sorted(_BUDGETS, key=lambda tokens: tokens != _DEFAULT)
     by_budget = {f"{tokens} tokens": encoder_of(job.setting, max_batch_tokens=tokens) for tokens in budgets}
     threads = job.setting.threads
     by_layout = {f"{threads} x 1": encoder_of(job.setting), f"1 x {threads}": _inside(job.setting)}

@@ -17,14 +17,7 @@ from tqdm import tqdm
 
 from ditto_fast.artifact import Manifest, verify_files
 from ditto_fast.backends import open_runner, select_backend
-from ditto_fast.batches import (
-    CPU_RUN_TOKENS,
-    CPU_TOKEN_BUDGET,
-    GPU_RUN_TOKENS,
-    GPU_TOKEN_BUDGET,
-    BatchRule,
-    pad,
-)
+from ditto_fast.batches import CPU_RULE, GPU_RULE, BatchRule, pad
 from ditto_fast.checks import one_of, positive_int
 from ditto_fast.cpus import available_cpus
 from ditto_fast.embedder import Embedder
@@ -112,15 +105,14 @@ class FastEncoder:
         if verify:
             verify_files(self._selection.directory, self.manifest)
         runner = open_runner(self._selection, providers, session_options)
-        # whoever sets the session options decides on threads inside a run, too
+        on_cpu = runner.provider == CPU
         wide = None
-        if runner.provider == CPU and session_options is None:
+        if on_cpu and session_options is None:  # whoever sets them decides on threads inside a run, too
             wide = partial(GraphRunner, self._selection, providers, num_threads=threads)
         self._embedder: Embedder | None = Embedder(runner, self.manifest.hidden_size, threads, workers, wide)
-        on_cpu = runner.provider == CPU
-        budget = CPU_TOKEN_BUDGET if on_cpu else GPU_TOKEN_BUDGET
-        self._max_tokens = budget if max_batch_tokens is None else positive_int("max_batch_tokens", max_batch_tokens)
-        self._run_tokens = CPU_RUN_TOKENS if on_cpu else GPU_RUN_TOKENS
+        self._batches = CPU_RULE if on_cpu else GPU_RULE
+        if max_batch_tokens is not None:
+            self._batches = replace(self._batches, max_tokens=positive_int("max_batch_tokens", max_batch_tokens))
         self.max_seq_length = self.manifest.max_seq_length if max_seq_length is None else max_seq_length
         self._tokens_runner: GraphRunner | None = None
 
@@ -209,7 +201,7 @@ class FastEncoder:
     @property
     def max_batch_tokens(self) -> int:
         """Tokens of a batch, padding included."""
-        return self._max_tokens
+        return self._batches.max_tokens
 
     @property
     def max_seq_length(self) -> int:
@@ -318,7 +310,7 @@ class FastEncoder:
 
     def _rule(self, batch_size: int | None = None, uniform_length: bool | None = None) -> BatchRule:
         uniform = self.precision == "int8" if uniform_length is None else uniform_length
-        return BatchRule(self._max_tokens, self._run_tokens, batch_size, uniform)
+        return replace(self._batches, batch_size=batch_size, uniform_length=uniform)
 
     def encode_query(self, sentences: Sentences, prompt: str | None = None, **options: Any) -> Any:
         """Embeds queries: `encode` with the "query" prompt, or another, before each text.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -15,6 +15,9 @@ from ditto_fast.cli.console import run, stderr, stdout
 from ditto_fast.errors import MissingDependencyError, OptionError
 from ditto_fast.export.summary import summary
 from ditto_fast.heads import PAPER_MODELS, resolve_head
+
+if TYPE_CHECKING:
+    from ditto_fast.export.pipeline import ExportReport
 
 _MODEL_HELP = f"A folder, a hub id, or a short name: {', '.join(PAPER_MODELS)}."
 
@@ -105,18 +108,22 @@ def _export(
             push_to_hub=push_to_hub,
             progress=lambda step: stderr.print(f"{step} ...", style="dim", highlight=False),
         )
-        if as_json:
-            typer.echo(json.dumps(report.to_dict(), indent=2))
-            return
-        _show(report.directory, report.manifest, as_json=False)
-        stdout.print(f"{report.seconds:.1f} s", *([report.url] if report.url else []), highlight=False)
-        stdout.print(
-            f'next: python -c "from ditto_fast import FastEncoder; '
-            f"print(FastEncoder('{report.directory}').encode('Hello.')[:5])\"",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
-        )
+        _tell(report, as_json)
+
+
+def _tell(report: ExportReport, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(report.to_dict(), indent=2))
+        return
+    _show(report.directory, report.manifest, as_json=False)
+    stdout.print(f"{report.seconds:.1f} s", *([report.url] if report.url else []), highlight=False)
+    stdout.print(
+        f'next: python -c "from ditto_fast import FastEncoder; '
+        f"print(FastEncoder('{report.directory}').encode('Hello.')[:5])\"",
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+    )
 
 
 def _missing(error: ImportError) -> MissingDependencyError:

@@ -36,15 +36,16 @@ class _Rewrite:
         self._graph = graph
         self._vectors = {tensor.name for tensor in graph.initializer if len(tensor.dims) == 1}
         self._weights = {tensor.name for tensor in graph.initializer if len(tensor.dims) == 2}
-        self._values = self._find_values()
+        self._values: set[str] = set()
+        self._find_values()
         projections = {node.output[0] for node in graph.node if self._projects(node)}
         self._biases = ProjectionBiases(graph, projections)
         self._nodes: list[onnx.NodeProto] = []
         self._rows: dict[str, str] = {}  # the form (B * T, K) by the value's name
         self._only_rows: set[str] = set()  # values that have no other form yet
 
-    def _find_values(self) -> set[str]:
-        """Values (B, T, K): what the projections before attentions read, and what follows from it row by row."""
+    def _find_values(self) -> None:
+        """Finds the values (B, T, K): what projections before attentions read, and what follows from it row by row."""
         projected = {name for node in self._graph.node for each in attentions_of(node) for name in each.input[:3]}
         self._values = {
             node.input[0] for node in self._graph.node if self._has_weights(node) and node.output[0] in projected
@@ -52,7 +53,6 @@ class _Rewrite:
         for node in self._graph.node:
             if attentions_of(node) or self._projects(node) or self._is_rowwise(node):
                 self._values.add(node.output[0])
-        return self._values
 
     def _has_weights(self, node: onnx.NodeProto) -> bool:
         return node.op_type == "MatMul" and node.input[1] in self._weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ import sentence_transformers
 import torch
 
 from ditto_fast import FastEncoder
-from ditto_fast.batches import BatchRule, plan_batches
+from ditto_fast.batches import CPU_RULE, plan_batches
 from ditto_fast.errors import (
     EncoderClosedError,
     ExportDirectoryError,
@@ -77,8 +78,8 @@ def test_padding_waste_on_sts_is_under_two_percent(minilm_export: Path, senteval
 def test_a_short_list_gives_each_thread_as_many_batches(tiny_export: Path):
     scheduler = Scheduler(lambda _: [], lambda _: np.zeros((1, 1)), 1, num_threads=2)
     eight = [np.zeros(128, np.int64)] * 8
-    assert [len(batch) for batch in scheduler._plan(eight, BatchRule(384), 1)] == [2, 2, 2, 2]  # not 3, 3, 2
-    assert [len(batch) for batch in scheduler._plan(eight, BatchRule(384, spread=False), 1)] == [3, 3, 2]
+    assert [len(batch) for batch in scheduler._plan(eight, CPU_RULE, 1)] == [2, 2, 2, 2]  # not 3, 3, 2
+    assert [len(batch) for batch in scheduler._plan(eight, replace(CPU_RULE, spread=False), 1)] == [3, 3, 2]
 
 
 def test_a_text_alone_takes_all_threads_and_is_the_same(tiny_export: Path):

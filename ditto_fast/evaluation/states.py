@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from ditto_fast.artifact import MANIFEST_FILE
-from ditto_fast.batches import CPU_TOKEN_BUDGET, BatchRule, graph_inputs, pad, plan_batches
+from ditto_fast.batches import CPU_RULE, graph_inputs, pad, plan_batches
 from ditto_fast.checks import positive_int
 from ditto_fast.cpus import available_cpus
 from ditto_fast.errors import ExportDirectoryError
@@ -155,7 +155,7 @@ class StateSource:
         def run(batch: NDArray[np.int64]) -> Result:
             return function(states_of([ids for position in batch for ids in token_ids[position]]))
 
-        batches = plan_batches(longest, BatchRule(max_tokens=CPU_TOKEN_BUDGET // size))
+        batches = plan_batches(longest, replace(CPU_RULE, max_tokens=CPU_RULE.max_tokens // size))
         with (
             tqdm(total=len(groups), disable=not description, desc=description, unit="text") as progress,
             ThreadPoolExecutor(available_cpus()) as executor,

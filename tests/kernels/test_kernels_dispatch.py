@@ -56,11 +56,13 @@ def test_cpu_tensors_do_not_touch_triton():
 def test_the_tests_interpret_also_when_triton_came_first():
     pytest.importorskip("triton")
     test = Path(__file__).with_name("test_kernels_diagonals.py")
-    run_python(
+    printed = run_python(
         "import sys, pytest, triton, transformers.models.bert.modeling_bert\n"
         "import ditto_fast.kernels.triton_ditto\n"
         f"sys.exit(pytest.main([{str(test)!r}, '-q', '-p', 'no:cacheprovider', '-k', 'every_type and 16']))"
     )
+    assert " passed" in printed
+    assert "skipped" not in printed
 
 
 def test_both_paths_give_the_same_numbers(make, close, monkeypatch, triton_device):
@@ -124,7 +126,7 @@ def every_operator(device, make):
 @pytest.mark.parametrize("index", range(6))
 def test_opcheck(index, device, make):
     operator, arguments = every_operator(device, make)[index]
-    torch.library.opcheck(operator.default, arguments)
+    assert set(torch.library.opcheck(operator.default, arguments).values()) == {"SUCCESS"}
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
