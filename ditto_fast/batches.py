@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from operator import neg
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +23,8 @@ class BatchRule:
         run_tokens: What a run costs besides its tokens, in tokens: the larger, the fewer batches and the more padding.
         batch_size: Texts of a batch at most; where it is given, `max_tokens` does not count and batches are full.
         uniform_length: Only texts of one length share a batch, so that nothing is padded.
-        spread: A short list of texts is divided among the threads; else batches, and with them the last bits of
-            the vectors, do not depend on the number of threads.
+        spread: A short list of texts is divided among threads and processes; else batches, and with them the last
+            bits of the vectors, do not depend on how many there are.
     """
 
     max_tokens: int
@@ -34,8 +37,8 @@ class BatchRule:
 # Suite budget of docs/benchmarks.md measures the tokens of a batch; of budgets that are about equal a small one takes
 # less memory. What a run costs was compared by hand (4, 8, 16, 32 and full batches, 200 and 1,500 sentences of STS-B).
 CPU_RULE = BatchRule(max_tokens=384, run_tokens=8)
-# not measured: a GPU wants far more at once, and its runs cost far more to start
-GPU_RULE = BatchRule(max_tokens=16384, run_tokens=512)
+# not measured: a GPU wants far more at once, its runs cost far more to start, and it has no threads to share among
+GPU_RULE = BatchRule(max_tokens=16384, run_tokens=512, spread=False)
 
 
 def plan_batches(lengths: Sequence[int], rule: BatchRule) -> list[IntArray]:
@@ -53,27 +56,43 @@ def plan_batches(lengths: Sequence[int], rule: BatchRule) -> list[IntArray]:
         >>> [batch.tolist() for batch in plan_batches([3, 9, 3, 8], BatchRule(max_tokens=30, run_tokens=8))]
         [[1, 3], [0, 2]]
     """
-    sizes = np.asarray(lengths, dtype=np.int64)
-    order = np.argsort(-sizes, kind="stable").astype(np.int64)
-    batches = []
+    order = longest_first(lengths)
+    return [order[part.start : part.stop] for part in cut([lengths[i] for i in order], rule)]
+
+
+def longest_first(lengths: Sequence[int]) -> IntArray:
+    """Positions (n,) by length, the longest first."""
+    return np.argsort(-np.asarray(lengths, dtype=np.int64), kind="stable").astype(np.int64)
+
+
+def cut(sizes: Sequence[int], rule: BatchRule) -> list[range]:
+    """Where the batches are in a list of texts.
+
+    Args:
+        sizes: Number of tokens of each text, the longest first.
+        rule: What a batch may hold.
+    """
+    parts = []
     start = 0
-    while start < len(order):
-        longest = int(sizes[order[start]])
-        count = rule.batch_size or max(1, rule.max_tokens // max(1, longest))
-        batch = order[start : start + count]
+    while start < len(sizes):
+        longest = sizes[start]
+        most = rule.batch_size or max(1, rule.max_tokens // max(1, longest))
+        batch = sizes[start : start + most]
         if rule.uniform_length:
-            batch = batch[sizes[batch] == longest]
+            count = bisect_right(batch, -longest, key=neg)
         elif rule.batch_size is None:
-            batch = batch[: _cheapest(sizes[batch], rule.run_tokens)]
-        batches.append(batch)
-        start += len(batch)
-    return batches
+            count = _cheapest(batch, rule.run_tokens)
+        else:
+            count = len(batch)
+        parts.append(range(start, start + count))
+        start += count
+    return parts
 
 
-def _cheapest(sizes: IntArray, run_tokens: int) -> int:
+def _cheapest(sizes: Sequence[int], run_tokens: int) -> int:
     """How many of the texts, longest first, make the batch that costs least for each real token; the most, if equal."""
-    cost = (run_tokens + sizes[0] * np.arange(1, len(sizes) + 1)) / np.maximum(1, np.cumsum(sizes))
-    return len(sizes) - int(np.argmin(cost[::-1]))
+    costs = [(run_tokens + sizes[0] * count) / (tokens or 1) for count, tokens in enumerate(accumulate(sizes), 1)]
+    return len(costs) - costs[::-1].index(min(costs))
 
 
 def pad(rows: Sequence[IntArray], pad_id: int) -> tuple[IntArray, IntArray]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ditto_fast.batches import BatchRule, plan_batches
+from ditto_fast.sharing import share_batches
 from ditto_fast.tokenizer import Tokenizer
 
 FloatArray = NDArray[np.float32]
@@ -81,13 +81,8 @@ class Scheduler:
 
     def _plan(self, token_ids: Sequence[IntArray], rule: BatchRule, chunks: int) -> list[IntArray]:
         lengths = [len(ids) for ids in token_ids]
-        turns = -(-sum(lengths) // (rule.max_tokens * self._num_threads))
-        if chunks == 1 and turns <= 2 and self._num_threads > 1 and rule.spread:
-            # as many batches for each thread, or some would wait for others; of many batches the last matters little
-            tokens_each = -(-sum(lengths) // max(1, turns * self._num_threads))
-            texts_each = -(-len(lengths) // self._num_threads)
-            size = None if rule.batch_size is None else min(rule.batch_size, texts_each)
-            rule = replace(rule, max_tokens=max(1, min(rule.max_tokens, tokens_each)), batch_size=size)
+        if chunks == 1 and self._num_threads > 1 and rule.spread:
+            return share_batches(lengths, rule, self._num_threads)
         return plan_batches(lengths, rule)
 
     def _run_on_threads(

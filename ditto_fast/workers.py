@@ -82,8 +82,7 @@ class WorkerPool:
             done(len(numbers), tokens)
 
         try:
-            for start in range(0, len(order), CHUNK):
-                numbers = order[start : start + CHUNK]
+            for numbers in self._shares(order, rule):
                 pending.append((numbers, self._executor.submit(_embed, [texts[i] for i in numbers], rule)))
                 if len(pending) > 2 * self._num_workers:
                     finish()
@@ -99,6 +98,12 @@ class WorkerPool:
             self.close()
             raise
         return embeddings
+
+    def _shares(self, order: list[int], rule: BatchRule) -> list[list[int]]:
+        """What each task gets of the texts, longest first; of a short list each worker as many, of every length."""
+        if rule.spread and len(order) < CHUNK * self._num_workers:
+            return [order[start :: self._num_workers] for start in range(min(self._num_workers, len(order)))]
+        return [order[start : start + CHUNK] for start in range(0, len(order), CHUNK)]
 
     def close(self) -> None:
         """Ends the processes at once."""

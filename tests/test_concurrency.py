@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +19,10 @@ import pytest
 from torch.utils.data import DataLoader
 
 from ditto_fast import FastEncoder
+from ditto_fast.batches import CPU_RULE
 from ditto_fast.errors import WorkerError
 from ditto_fast.tolerances import within
+from ditto_fast.workers import WorkerPool
 
 TEXTS = [f"{'word ' * (i % 9)}number {i}" for i in range(60)]
 
@@ -90,6 +93,15 @@ def test_workers_give_the_same_vectors_and_leave_with_the_encoder(tiny_export: P
     assert not {
         p for p in set(psutil.Process().children(recursive=True)) - before if "spawn_main" in " ".join(p.cmdline())
     }
+
+
+def test_a_short_list_gives_every_worker_texts_of_every_length():
+    pool = WorkerPool({}, 3)  # no process starts before the first text
+    order = list(range(8))
+    assert pool._shares(order, CPU_RULE) == [[0, 3, 6], [1, 4, 7], [2, 5]]
+    assert pool._shares([0], CPU_RULE) == [[0]]
+    assert pool._shares(order, replace(CPU_RULE, spread=False)) == [order]
+    pool.close()
 
 
 def test_a_killed_worker_is_an_error_not_a_hang(tiny_export: Path):

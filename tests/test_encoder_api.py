@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import sentence_transformers
 import torch
 
 from ditto_fast import FastEncoder
-from ditto_fast.batches import CPU_RULE, plan_batches
+from ditto_fast.batches import plan_batches
 from ditto_fast.errors import (
     EncoderClosedError,
     ExportDirectoryError,
@@ -25,7 +24,7 @@ from ditto_fast.errors import (
 from ditto_fast.pooling import normalize
 from ditto_fast.providers import PROVIDERS, resolve_providers
 from ditto_fast.quantization import EMBEDDING_PRECISIONS, quantize_embeddings
-from ditto_fast.scheduler import CHUNK, Scheduler
+from ditto_fast.scheduler import CHUNK
 from ditto_fast.tolerances import within
 
 TEXTS = ["The ferry left.", "x", "who repaired the piano?", "x", "word " * 30]
@@ -73,13 +72,6 @@ def test_padding_waste_on_sts_is_under_two_percent(minilm_export: Path, senteval
     batches = plan_batches(lengths, encoder._rule())
     padded = sum(len(batch) * max(lengths[i] for i in batch) for batch in batches)
     assert padded / sum(lengths) < 1.02
-
-
-def test_a_short_list_gives_each_thread_as_many_batches(tiny_export: Path):
-    scheduler = Scheduler(lambda _: [], lambda _: np.zeros((1, 1)), 1, num_threads=2)
-    eight = [np.zeros(128, np.int64)] * 8
-    assert [len(batch) for batch in scheduler._plan(eight, CPU_RULE, 1)] == [2, 2, 2, 2]  # not 3, 3, 2
-    assert [len(batch) for batch in scheduler._plan(eight, replace(CPU_RULE, spread=False), 1)] == [3, 3, 2]
 
 
 def test_a_text_alone_takes_all_threads_and_is_the_same(tiny_export: Path):
