@@ -9,8 +9,9 @@ READY := $(VENV)/.ready-$(shell cat pyproject.toml constraints.txt | cksum | cut
 demo: $(READY)
 	$(BIN)/python benchmarks/demo.py
 
+# two processes, each of which takes whole files: more would want more memory
 test: check
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses 2 --dist loadfile
 
 # no install scripts: the packages' only fetch GPU libraries; no lock file: it would name a registry
 node-test: $(READY)
