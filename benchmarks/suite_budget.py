@@ -1,19 +1,23 @@
-"""Suite budget: tokens of a batch, and threads across batches or inside one: what CPU_RULE rests on."""
+"""Suite budget: what the rule of batches rests on, CPU_RULE and the sharing of short lists, and the threads' layout."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 
-from job import Job, Row, Setting
+import numpy as np
+from job import Encode, Job, Row, Setting, Vectors, failure, parts
 from measure import interleaved
 from peers_ours import encoder_of
 
 from ditto_fast import FastEncoder
-from ditto_fast.batches import CPU_RULE
+from ditto_fast.batches import CPU_RULE, BatchRule
+from ditto_fast.tolerances import within
 
-_DEFAULT = CPU_RULE.max_tokens
-_BUDGETS = (64, 128, 256, _DEFAULT, 512, 1024, 2048)
+_BUDGETS = (CPU_RULE.max_tokens, 64, 128, 256, 512, 1024, 2048)
+_RUNS = (CPU_RULE.run_tokens, 0, 4, 16, 32)
+_CALLS = (20, 100)  # texts
 
 
 def _inside(setting: Setting) -> FastEncoder:
@@ -25,14 +29,42 @@ def _inside(setting: Setting) -> FastEncoder:
     return FastEncoder(setting.export, precision="fp32", num_threads=1, session_options=configure)
 
 
+def _by_rule(encoder: FastEncoder, rule: BatchRule, size: int | None = None) -> Encode:
+    """Encodes by a rule, so many texts a call; all in one by default."""
+
+    def encode(texts: list[str]) -> Vectors:
+        calls = parts(texts, size or len(texts))
+        return np.concatenate([encoder.embed_texts(part, rule, lambda _, __: None) for part in calls])
+
+    return encode
+
+
+def cases(setting: Setting) -> Iterator[tuple[str, Mapping[str, Encode]]]:
+    """What is compared, the default first in each case."""
+    encoder, threads = encoder_of(setting), setting.threads
+    yield (
+        "budget",
+        {f"{tokens} tokens": _by_rule(encoder, replace(CPU_RULE, max_tokens=tokens)) for tokens in _BUDGETS},
+    )
+    full = replace(CPU_RULE, spread=False)
+    for size in _CALLS:
+        sharing = {"shared out": _by_rule(encoder, CPU_RULE, size), "full batches": _by_rule(encoder, full, size)}
+        yield f"sharing among threads, {size} texts a call", sharing
+    runs = {f"{tokens} tokens": _by_rule(encoder, replace(CPU_RULE, run_tokens=tokens), size) for tokens in _RUNS}
+    yield f"what a run counts as, {size} texts a call", runs
+    layouts = {f"{threads} x 1": encoder.encode, f"1 x {threads}": _inside(setting).encode}
+    yield "layout, batches x threads in each", layouts
+
+
 def suite(job: Job) -> Iterator[Row]:
-    """A row a budget, the default first, and a row a layout of the threads."""
-    budgets = sorted(_BUDGETS, key=lambda tokens: tokens != _DEFAULT)
-    by_budget = {f"{tokens} tokens": encoder_of(job.setting, max_batch_tokens=tokens) for tokens in budgets}
-    threads = job.setting.threads
-    by_layout = {f"{threads} x 1": encoder_of(job.setting), f"1 x {threads}": _inside(job.setting)}
-    for case, encoders in (("budget", by_budget), ("layout, batches x threads in each", by_layout)):
-        functions = {name: partial(encoder.encode, job.texts) for name, encoder in encoders.items()}
-        interleaved(functions, 1)  # warm
+    """A row a rule or layout of each case; the vectors are checked against the default's."""
+    for case, ways in cases(job.setting):
+        expected = next(iter(ways.values()))(job.texts)
+        functions = {}
+        for name, encode in ways.items():
+            if within(encode(job.texts), expected):  # warms, too
+                functions[name] = partial(encode, job.texts)
+            else:
+                yield failure(case, name, ValueError("its vectors are not those of the default"))
         for name, seconds in interleaved(functions, job.rounds).items():
             yield {"case": case, "contender": name, "seconds": seconds, "sentences": len(job.texts)}

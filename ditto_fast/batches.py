@@ -34,8 +34,7 @@ class BatchRule:
     spread: bool = True
 
 
-# Suite budget of docs/benchmarks.md measures the tokens of a batch; of budgets that are about equal a small one takes
-# less memory. What a run costs was compared by hand (4, 8, 16, 32 and full batches, 200 and 1,500 sentences of STS-B).
+# Suite budget of docs/benchmarks.md measures both; of budgets that are about equal a small one takes less memory.
 CPU_RULE = BatchRule(max_tokens=384, run_tokens=8)
 # not measured: a GPU wants far more at once, its runs cost far more to start, and it has no threads to share among
 GPU_RULE = BatchRule(max_tokens=16384, run_tokens=512, spread=False)
