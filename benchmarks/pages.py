@@ -34,10 +34,11 @@ _RANDOM = " (random weights)"  # as fast as trained ones, and vectors of no use
 def _machine(row: Row) -> str:
     packages = ("onnxruntime", "torch", "transformers", "sentence-transformers", "openvino", "fastembed")
     versions = ", ".join(f"{name} {row['versions'][name]}" for name in packages if name in row["versions"])
+    instructions = " with " + ", ".join(row["instructions"]) if row.get("instructions") else ""
     changes = " with uncommitted changes" if row["dirty"] else ""
     return (
         f"{row['model']}, head {row['head']}, {row['threads']} thread{'s' * (row['threads'] > 1)} of "
-        f"{row['cpu']}; {versions}; "
+        f"{row['cpu']}{instructions}; {versions}; "
         f"commit {row['commit'][:10]}{changes}, {row['started'][:10]}, load average {row['load']:.1f} at the start."
     )
 

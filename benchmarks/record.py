@@ -26,18 +26,24 @@ _VERSIONED = (
     "torch",
     "transformers",
 )
+_INSTRUCTIONS = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 
 
 def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=_ROOT, capture_output=True, text=True).stdout.strip()
 
 
-def _cpu_model() -> str:
+def _processor() -> dict[str, Any]:
+    """Name, and what of the instructions that matter here it has; a virtual machine's name may hide the generation."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        first, *_ = Path("/proc/cpuinfo").read_text().split("\n\n")
     except OSError:
-        return platform.processor()
-    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
+        return {"cpu": platform.processor()}
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+    name = facts.get("model name", platform.processor())
+    if "cpu family" in facts:
+        name += f" (family {facts['cpu family']}, model {facts['model']})"
+    return {"cpu": name, "instructions": [each for each in _INSTRUCTIONS if each in facts.get("flags", "").split()]}
 
 
 def _versions() -> dict[str, str]:
@@ -52,7 +58,7 @@ def environment() -> dict[str, Any]:
     """Machine, its load, versions and commit."""
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "cpu": _cpu_model(),
+        **_processor(),
         "cpus": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else 0.0,
         "python": platform.python_version(),
