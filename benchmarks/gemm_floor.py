@@ -22,6 +22,7 @@ from transformers import AutoConfig
 
 from ditto_fast.artifact import Manifest
 from ditto_fast.batches import CPU_RULE
+from ditto_fast.errors import OptionError
 from ditto_fast.scheduler import Scheduler
 from ditto_fast.session import open_session
 from ditto_fast.tokenizer import Tokenizer
@@ -30,13 +31,14 @@ if TYPE_CHECKING:
     import onnxruntime
 
 FLOOR = "floor"
+LAST = "last"  # the output of the last product
 
 
 def gemm_graph(layers: int, hidden: int, intermediate: int) -> onnx.ModelProto:
     """A graph of each layer's products: query, key and value in one, the output's, and the two of the block after."""
     rng = np.random.default_rng(0)
     nodes, weights = [], []
-    outputs = ["last"]
+    outputs = [LAST]
     source = "states"
 
     def product(name: str, source: str, width_in: int, width_out: int) -> str:
@@ -50,7 +52,7 @@ def gemm_graph(layers: int, hidden: int, intermediate: int) -> onnx.ModelProto:
         outputs.append(product(f"qkv_{layer}", source, hidden, 3 * hidden))  # an output, or it would be removed
         attended = product(f"attended_{layer}", source, hidden, hidden)
         inner = product(f"inner_{layer}", attended, hidden, intermediate)
-        source = product(f"outer_{layer}" if layer + 1 < layers else "last", inner, intermediate, hidden)
+        source = product(f"outer_{layer}" if layer + 1 < layers else LAST, inner, intermediate, hidden)
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["tokens", None]) for name in outputs]
     states = helper.make_tensor_value_info("states", TensorProto.FLOAT, ["tokens", hidden])
     graph = helper.make_graph(nodes, "products", [states], infos, weights)
@@ -81,8 +83,13 @@ def floor(setting: Setting, texts: list[str], size: int | None = None) -> Callab
         setting: What every contender gets.
         texts: What is encoded.
         size: Texts of a call of FastEncoder, one call after the other; all in one by default.
+
+    Raises:
+        OptionError: The model's layers are of another kind.
     """
     config: Any = AutoConfig.from_pretrained(setting.checkpoint)
+    if not hasattr(config, "intermediate_size"):
+        raise OptionError(f"The floor is known for BERT's layers only, not for {config.model_type}'s.")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "products.onnx"
         onnx.save(gemm_graph(config.num_hidden_layers, config.hidden_size, config.intermediate_size), path)
@@ -93,7 +100,7 @@ def floor(setting: Setting, texts: list[str], size: int | None = None) -> Callab
     states = np.random.default_rng(0).standard_normal((max(map(max, calls)), config.hidden_size)).astype(np.float32)
 
     def products(session: onnxruntime.InferenceSession, rows: int) -> None:
-        session.run(None, {"states": states[:rows]})
+        session.run([LAST], {"states": states[:rows]})  # all are computed, and no other is copied out
 
     def run() -> None:
         with ThreadPoolExecutor(setting.threads) as executor:
