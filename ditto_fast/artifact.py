@@ -162,6 +162,8 @@ class Manifest:
         known = {entry.name: record[entry.name] for entry in fields(cls) if entry.name in record}
         try:
             known["graphs"] = {file: GraphInfo(**info) for file, info in record["graphs"].items()}
+            if not known["graphs"]:
+                raise TypeError("it names no graph")
         except (TypeError, AttributeError) as error:
             raise ExportDirectoryError(f"{path} is broken ({error}); export again.") from error
         return cls(**known)
@@ -177,6 +179,8 @@ def verify_files(directory: Path, manifest: Manifest) -> None:
     Raises:
         ExportDirectoryError: Files are missing or changed; the message names them.
     """
+    if not manifest.files:
+        raise ExportDirectoryError(f"{directory / MANIFEST_FILE} has no hashes of files to verify; export again.")
     wrong = [
         f"{name} is {'missing' if not (directory / name).is_file() else 'changed'}"
         for name, expected in manifest.files.items()

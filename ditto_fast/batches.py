@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 IntArray = NDArray[np.int64]
 
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")  # what graphs are fed, those that each declares
+
 
 @dataclass(frozen=True)
 class BatchRule:
@@ -123,5 +125,5 @@ def graph_inputs(input_ids: IntArray, mask: IntArray, names: Iterable[str]) -> d
         >>> sorted(graph_inputs(np.array([[5]]), np.array([[1]]), ["input_ids", "attention_mask"]))
         ['attention_mask', 'input_ids']
     """
-    every = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": np.zeros_like(mask)}
+    every = dict(zip(INPUTS, (input_ids, mask, np.zeros_like(mask)), strict=True))
     return {name: every[name] for name in names}

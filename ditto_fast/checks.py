@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from numbers import Integral
 
 from ditto_fast.errors import OptionError
 
+_ROLES = ("query", "document")
 
-def positive_int(name: str, value: object, maximum: int | None = None, why: str = "") -> int:
-    """Returns `value` if it is an int from 1 to `maximum`.
+
+def integer(name: str, value: object, minimum: int = 1, maximum: int | None = None, why: str = "") -> int:
+    """Returns `value` as an int if it is one from `minimum` to `maximum`, numpy's integers included.
 
     Raises:
         OptionError: It is not.
 
     Example:
-        >>> positive_int("batch_size", 32)
+        >>> integer("batch_size", 32)
         32
     """
-    valid = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    if not valid or (maximum is not None and int(str(value)) > maximum):
-        limits = "at least 1" if maximum is None else f"from 1 to {maximum}{f' ({why})' if why else ''}"
+    number = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if number is None or number < minimum or (maximum is not None and number > maximum):
+        limits = f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+        limits += f" ({why})" if why else ""
         raise OptionError(f"{name} must be an integer {limits}; got {value!r}.")
-    return int(str(value))
+    return number
 
 
 def one_of(name: str, value: str, choices: Iterable[str]) -> str:
@@ -41,3 +45,20 @@ def one_of(name: str, value: str, choices: Iterable[str]) -> str:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise OptionError(f"{name} must be one of {', '.join(names)}; got {value!r}.{hint}")
     return value
+
+
+def check_prompts(prompts: Mapping[str, str] | None) -> dict[str, str]:
+    """Returns what is put before queries and documents, by these two words.
+
+    Raises:
+        OptionError: It is something else.
+
+    Example:
+        >>> check_prompts({"query": "query: "})
+        {'query': 'query: '}
+    """
+    if prompts is None:
+        return {}
+    if not isinstance(prompts, Mapping) or not all(isinstance(prompt, str) for prompt in prompts.values()):
+        raise OptionError(f"prompts must map {' and '.join(_ROLES)} to strings; got {prompts!r}.")
+    return {one_of("prompts: a key", role, _ROLES): prompt for role, prompt in prompts.items()}

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import math
 import os
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 _CGROUP = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
 
 
-def _cgroup_quota(root: Path) -> float | None:
-    """CPUs that the container's quota grants (cgroup v2, then v1), None where there is no quota."""
+def _folders(root: Path, membership: Path) -> set[Path]:
+    """The folders that may hold this process's quota: its own group's and those above it, of cgroup v2 and v1."""
     try:
-        quota, period = (root / "cpu.max").read_text().split()
+        paths = [line.split(":", 2)[2] for line in membership.read_text().splitlines()]
+    except (OSError, IndexError):
+        paths = []
+    groups = [PurePosixPath(path.lstrip("/")) for path in ["", *paths]]
+    return {top / each for group in groups for each in (group, *group.parents) for top in (root, root / "cpu")}
+
+
+def _quota(folder: Path) -> float | None:
+    """CPUs that one group is granted, None where it has no quota."""
+    try:
+        quota, period = (folder / "cpu.max").read_text().split()
     except (OSError, ValueError):
         try:
-            quota = (root / "cpu/cpu.cfs_quota_us").read_text().strip()
-            period = (root / "cpu/cpu.cfs_period_us").read_text().strip()
+            quota = (folder / "cpu.cfs_quota_us").read_text().strip()
+            period = (folder / "cpu.cfs_period_us").read_text().strip()
         except OSError:
             return None
     try:
@@ -26,7 +37,7 @@ def _cgroup_quota(root: Path) -> float | None:
     return cpus if cpus > 0 else None
 
 
-def available_cpus(cgroup_root: Path = _CGROUP) -> int:
+def available_cpus(cgroup_root: Path = _CGROUP, membership: Path = _MEMBERSHIP) -> int:
     """CPUs in this process's affinity mask, no more than its container's quota (rounded up), at least 1.
 
     Example:
@@ -34,7 +45,5 @@ def available_cpus(cgroup_root: Path = _CGROUP) -> int:
         True
     """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _cgroup_quota(cgroup_root)
-    if quota is not None:
-        cpus = min(cpus, math.ceil(quota))
-    return max(1, cpus)
+    quotas = [quota for folder in _folders(cgroup_root, membership) if (quota := _quota(folder)) is not None]
+    return max(1, min([cpus, *map(math.ceil, quotas)]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ditto_fast.checks import positive_int
+from ditto_fast.checks import integer
 from ditto_fast.encoder import FastEncoder
 from ditto_fast.errors import OptionError, TextTypeError
 from ditto_fast.providers import Providers
@@ -87,7 +87,7 @@ def encode_dataset(
         ['id', 'text', 'embedding']
     """
     pool = _checked_pool(dataset, concurrency, num_cpus, num_gpus)
-    positive_int("batch_size", batch_size)
+    integer("batch_size", batch_size)
     schema = dataset.schema(fetch_if_missing=False)
     if schema is not None:
         check_columns(schema.names, column, embedding_column)
@@ -182,8 +182,8 @@ def _workers(concurrency: Concurrency | None) -> tuple[int, int | None]:
     fewest, most = (
         concurrency if isinstance(concurrency, tuple) and len(concurrency) == 2 else (concurrency, concurrency)
     )
-    positive_int("concurrency", fewest)
-    if positive_int("concurrency", most) < fewest:
+    integer("concurrency", fewest)
+    if integer("concurrency", most) < fewest:
         raise OptionError(f"concurrency must be (fewest, most) workers; got {concurrency!r}. Turn them round.")
     return int(fewest), int(most)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import multiprocessing
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any
 
@@ -10,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ditto_fast.batches import BatchRule
+from ditto_fast.forks import leave_to_parent, renew_after_fork
 from ditto_fast.runner import GraphRunner
 from ditto_fast.scheduler import Done, Scheduler
 from ditto_fast.tokenizer import Tokenizer
+from ditto_fast.wide import WideRunner
 from ditto_fast.workers import WorkerPool
 
 FloatArray = NDArray[np.float32]
-IntArray = NDArray[np.int64]
 
 
 class Embedder:
@@ -27,8 +29,7 @@ class Embedder:
         hidden_size: Width H of an embedding.
         num_threads: Batches that run at once, over all processes.
         num_workers: Worker processes, started at the first use; 0 for none.
-        open_wide: Opens the graph with all threads inside a run, for calls of fewer texts than threads; None
-            where all calls are to take `runner`.
+        wide: For calls of fewer texts than threads; None where all calls are to take `runner`.
 
     Attributes:
         tokenizer: Gives token ids; to be set before the first call.
@@ -42,18 +43,22 @@ class Embedder:
         hidden_size: int,
         num_threads: int,
         num_workers: int,
-        open_wide: Callable[[], GraphRunner] | None,
+        wide: WideRunner | None,
     ) -> None:
         self.runner = runner
         self.num_threads = num_threads
         self.num_workers = num_workers
         self._hidden_size = hidden_size
+        self._wide = wide
         self._pool: WorkerPool | None = None
         self._lock = Lock()
-        self._open_wide = open_wide if num_threads > 1 else None
-        self._wide: GraphRunner | None = None
-        self._wide_lock = Lock()
-        self._asked_wide = False
+        renew_after_fork(self)
+
+    def renew(self) -> None:
+        """In a forked child, the parent's workers are not to be touched; the first call starts others."""
+        leave_to_parent(self._pool)
+        self._pool = None
+        self._lock = Lock()
 
     def embed(
         self, texts: list[str], rule: BatchRule, deduplicate: bool, done: Done, arguments: Mapping[str, Any]
@@ -73,36 +78,32 @@ class Embedder:
         Raises:
             WorkerError: A worker process died.
         """
-        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))} if deduplicate else {}
-        distinct = list(numbers) if deduplicate else texts
-        if self.num_workers and len(distinct) > 1:
-            pool = self._workers(arguments)
-            try:
-                embeddings = pool.run(distinct, rule, self._hidden_size, done)
-            except BaseException:  # it has ended its processes; the next call starts others
-                self.close()
-                raise
-        else:
-            embeddings = self.embed_here(distinct, rule, done)
-        return embeddings[[numbers[text] for text in texts]] if len(distinct) < len(texts) else embeddings
+        if not deduplicate:
+            return self._embed(texts, rule, done, arguments)
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        embeddings = self._embed(list(numbers), rule, done, arguments)
+        return embeddings[[numbers[text] for text in texts]] if len(numbers) < len(texts) else embeddings
+
+    def _embed(self, texts: list[str], rule: BatchRule, done: Done, arguments: Mapping[str, Any]) -> FloatArray:
+        # a daemonic process, such as a DataLoader's, may start no others
+        if not self.num_workers or len(texts) < 2 or multiprocessing.current_process().daemon:
+            return self.embed_here(texts, rule, done)
+        pool = self._workers(arguments)
+        try:
+            return pool.run(texts, rule, self._hidden_size, done)
+        except BaseException:  # it has ended its processes; the next call starts others
+            with self._lock:
+                if self._pool is pool:
+                    self._pool = None
+            raise
 
     def embed_here(self, texts: list[str], rule: BatchRule, done: Done) -> FloatArray:
         """Embeds n texts in this process: (n, H)."""
-        few = self._open_wide is not None and rule.spread and len(texts) <= max(1, self.num_threads // 2)
-        embed, threads = (self._embed_wide, 1) if few else (self.runner.embed, self.num_threads)
+        if self._wide is not None and rule.spread and len(texts) <= max(1, self.num_threads // 2):
+            embed, threads = self._wide.embed, 1
+        else:
+            embed, threads = self.runner.embed, self.num_threads
         return Scheduler(self.tokenizer, embed, self._hidden_size, threads).run(texts, rule, done)
-
-    def _embed_wide(self, token_ids: Sequence[IntArray]) -> FloatArray:
-        """A batch on all threads, where no other call has them; the first does not wait until they are there."""
-        if not self._wide_lock.acquire(blocking=False):
-            return self.runner.embed(token_ids)
-        try:
-            if self._wide is None and self._asked_wide and self._open_wide is not None:
-                self._wide = self._open_wide()
-            self._asked_wide = True
-            return (self._wide or self.runner).embed(token_ids)
-        finally:
-            self._wide_lock.release()
 
     def _workers(self, arguments: Mapping[str, Any]) -> WorkerPool:
         with self._lock:

@@ -18,21 +18,22 @@ from tqdm import tqdm
 from ditto_fast.artifact import Manifest, verify_files
 from ditto_fast.backends import open_runner, select_backend
 from ditto_fast.batches import CPU_RULE, GPU_RULE, BatchRule, pad
-from ditto_fast.checks import one_of, positive_int
+from ditto_fast.checks import check_prompts, integer, one_of
 from ditto_fast.cpus import available_cpus
 from ditto_fast.embedder import Embedder
 from ditto_fast.errors import EncoderClosedError, ExportDirectoryError
 from ditto_fast.pooling import DEFAULT_POOLING, normalize
 from ditto_fast.providers import CPU, Providers
-from ditto_fast.quantization import EMBEDDING_PRECISIONS, quantize_embeddings
-from ditto_fast.results import check_finite, convert
+from ditto_fast.quantization import check_quantizable, check_streamable, quantize_embeddings
+from ditto_fast.results import check_finite, import_torch
 from ditto_fast.runner import GraphRunner
 from ditto_fast.scheduler import Done
 from ditto_fast.selection import select
 from ditto_fast.similarity import similarity, similarity_pairwise
-from ditto_fast.streams import chunks_of
+from ditto_fast.streams import encoded_chunks
 from ditto_fast.texts import Sentences, as_texts
 from ditto_fast.tokenizer import Tokenizer, resolve_max_seq_length
+from ditto_fast.wide import WideRunner
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -97,22 +98,24 @@ class FastEncoder:
         verify: bool = False,
     ) -> None:
         self._arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        threads = available_cpus() if num_threads is None else positive_int("num_threads", num_threads)
-        workers = positive_int("num_workers", num_workers) if num_workers != 0 else 0
+        path = Path(onnx_path).absolute()  # files are opened later, too: in other processes and after a chdir
+        self._arguments["onnx_path"] = path
+        threads = available_cpus() if num_threads is None else integer("num_threads", num_threads)
+        workers = integer("num_workers", num_workers, minimum=0)
         self._nonfinite = one_of("nonfinite", nonfinite, ("raise", "zero"))
-        self._prompts = dict(prompts or {})
-        self._selection = select_backend(Path(onnx_path), pooling, precision, pooling_backend, providers)
+        self._prompts = check_prompts(prompts)
+        self._selection = select_backend(path, pooling, precision, pooling_backend, providers)
         if verify:
             verify_files(self._selection.directory, self.manifest)
         runner = open_runner(self._selection, providers, session_options)
         on_cpu = runner.provider == CPU
         wide = None
-        if on_cpu and session_options is None:  # whoever sets them decides on threads inside a run, too
-            wide = partial(GraphRunner, self._selection, providers, num_threads=threads)
+        if on_cpu and threads > 1 and session_options is None:  # who sets them decides on threads inside a run, too
+            wide = WideRunner(runner, partial(GraphRunner, self._selection, providers, num_threads=threads))
         self._embedder: Embedder | None = Embedder(runner, self.manifest.hidden_size, threads, workers, wide)
         self._batches = CPU_RULE if on_cpu else GPU_RULE
         if max_batch_tokens is not None:
-            self._batches = replace(self._batches, max_tokens=positive_int("max_batch_tokens", max_batch_tokens))
+            self._batches = replace(self._batches, max_tokens=integer("max_batch_tokens", max_batch_tokens))
         self.max_seq_length = self.manifest.max_seq_length if max_seq_length is None else max_seq_length
         self._tokens_runner: GraphRunner | None = None
 
@@ -189,6 +192,11 @@ class FastEncoder:
         return self._selection.info.precision
 
     @property
+    def prompts(self) -> dict[str, str]:
+        """What `encode_query` ("query") and `encode_document` ("document") put before each text."""
+        return dict(self._prompts)
+
+    @property
     def provider(self) -> str:
         """ONNX Runtime's name of the provider that runs."""
         return self._open().runner.provider
@@ -220,6 +228,7 @@ class FastEncoder:
             )
         self._arguments["max_seq_length"] = self._max_seq_length = length
         self._open().tokenizer = tokenizer
+        self._open().close()  # workers have the length that they were started with
 
     def get_sentence_embedding_dimension(self) -> int:
         """Width H of an embedding."""
@@ -272,23 +281,37 @@ class FastEncoder:
             (384,)
         """
         if batch_size is not None:
-            positive_int("batch_size", batch_size)
+            integer("batch_size", batch_size)
         if truncate_dim is not None:
-            positive_int("truncate_dim", truncate_dim, self.manifest.hidden_size, "the embedding's width")
-        one_of("precision", precision, EMBEDDING_PRECISIONS)
+            integer("truncate_dim", truncate_dim, 1, self.manifest.hidden_size, "the embedding's width")
         texts, single = as_texts(sentences)
-        rule = self._rule(batch_size, uniform_length)
-        # nothing is said of disable= where a bar is wanted: TQDM_DISABLE=1 decides then
-        with tqdm(total=len(texts), unit="sentence") if show_progress_bar else tqdm(disable=True) as progress:
-            done = lambda count, _: progress.update(count)  # noqa: E731
-            embeddings = self._open().embed(texts, rule, deduplicate, done, self._arguments)
-            progress.update(len(texts) - progress.n)  # those that had been computed already
+        # what would be refused at the end is refused before anything is computed
+        check_quantizable(precision, len(texts), truncate_dim or self.manifest.hidden_size)
+        if convert_to_tensor:
+            import_torch()
+        embeddings = self._embed(texts, self._rule(batch_size, uniform_length), deduplicate, bool(show_progress_bar))
         embeddings = check_finite(embeddings, self._nonfinite)
         embeddings = embeddings[:, :truncate_dim]
         if normalize_embeddings or self.manifest.normalize:
             embeddings = normalize(embeddings)
-        result = quantize_embeddings(embeddings, precision) if precision != "float32" else embeddings
-        return convert(result[0] if single else result, convert_to_numpy, convert_to_tensor)
+        result = quantize_embeddings(embeddings, precision)
+        if precision == "float16":  # a value past its range
+            result = check_finite(result, self._nonfinite)
+        if convert_to_tensor:
+            result = import_torch().from_numpy(np.ascontiguousarray(result))
+        if single:
+            return result[0]
+        return result if convert_to_numpy or convert_to_tensor else list(result)
+
+    def _embed(self, texts: list[str], rule: BatchRule, deduplicate: bool, show_progress_bar: bool) -> FloatArray:
+        if not show_progress_bar:  # tqdm has locks and a thread of its own, which a fork would meet
+            return self._open().embed(texts, rule, deduplicate, lambda *_: None, self._arguments)
+        with tqdm(total=len(texts), unit="sentence") as progress:
+            embeddings = self._open().embed(
+                texts, rule, deduplicate, lambda count, _: progress.update(count), self._arguments
+            )
+            progress.update(len(texts) - progress.n)  # those that had been computed already
+        return embeddings
 
     def embed_texts(self, texts: list[str], rule: BatchRule, done: Done) -> FloatArray:
         """Embeds checked texts in this process: (n, H), neither normalised nor checked for NaN."""
@@ -351,13 +374,18 @@ class FastEncoder:
         Yields:
             Embeddings (chunk_size, H) of one chunk after another, in order; the last may have fewer rows.
 
+        Raises:
+            OptionError: An argument is outside its valid values, or precision is one whose ranges follow the chunk.
+
         Example:
             >>> encoder = FastEncoder("minilm-ditto")
             >>> [len(rows) for rows in encoder.encode_stream((f"text {i}" for i in range(5)), chunk_size=2)]
             [2, 2, 1]
         """
-        positive_int("chunk_size", chunk_size)
-        return (self.encode(chunk, **options) for chunk in chunks_of(sentences, chunk_size))
+        integer("chunk_size", chunk_size)
+        bound = signature(self.encode).bind([], **options)  # an unknown option is told before a text is taken
+        check_streamable(bound.arguments.get("precision", "float32"))
+        return encoded_chunks(partial(self.encode, **options), sentences, chunk_size)
 
     def tokenize(self, sentences: Sentences) -> dict[str, NDArray[np.int64]]:
         """Token ids and attention mask of a padded batch: input_ids and attention_mask (n, T)."""

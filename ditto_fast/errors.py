@@ -1,5 +1,7 @@
 """Every error this package raises on purpose: one base class, and the builtin a caller would expect."""
 
+from __future__ import annotations
+
 
 class DittoError(Exception):
     """Base of the package's errors; the command line prints its message and exits with status 1."""
@@ -79,6 +81,16 @@ class NonFiniteError(DittoError, ArithmeticError):
     def __init__(self, message: str, rows: list[int]) -> None:
         super().__init__(message)
         self.rows = rows
+
+    @classmethod
+    def of(cls, rows: list[int], count: int) -> NonFiniteError:
+        """The error of so many embeddings, of which `rows` are not finite."""
+        shown = f"{rows[:10]}{' ...' if len(rows) > 10 else ''}"
+        return cls(
+            f"{len(rows)} of {count} embeddings are not finite: rows {shown}. In fp16 the model may overflow: use an "
+            "fp32 or int8 graph; nonfinite='zero' returns zeros for such rows.",
+            rows,
+        )
 
     def __reduce__(self) -> tuple[type, tuple[str, list[int]]]:
         """By both arguments: an exception is otherwise unpickled, as where a worker raised it, by its message alone."""

@@ -7,8 +7,8 @@ place; there the embedding graph is the faster choice.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +55,7 @@ class KernelRunner(GraphRunner):
                 f"{selection.path.name} is pooled by a torch kernel: pip install 'ditto-fast[kernels]' ({error})."
             ) from error
         self._torch = torch
-        self._lock = threading.Lock()  # one stream: batches take turns on it
+        self._turn = Lock()  # one stream: batches take turns on it
         self._stream: torch.cuda.Stream | None = None
         if providers == "cuda":
             resolve_providers(providers, import_onnxruntime().get_available_providers())
@@ -69,6 +69,11 @@ class KernelRunner(GraphRunner):
             providers = [(PROVIDERS["cuda"], stream)]
         super().__init__(selection, providers, configure)
 
+    def renew(self) -> None:
+        """In a forked child, the lock, too, may be another thread's of the parent."""
+        super().renew()
+        self._turn = Lock()
+
     @property
     def device(self) -> str:
         """Where the graph's outputs are, as torch names it."""
@@ -79,7 +84,7 @@ class KernelRunner(GraphRunner):
         from ditto_fast.kernels import ditto_pool
 
         feeds, mask = self.feeds(token_ids)
-        with self._lock, self._torch.cuda.stream(self._stream):
+        with self._turn, self._torch.cuda.stream(self._stream):
             outputs = self._run_on_device(feeds)
             lengths = self._upload(mask.sum(axis=1, dtype=np.int32))
             embeddings = ditto_pool(

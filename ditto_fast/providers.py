@@ -23,18 +23,13 @@ CPU = PROVIDERS["cpu"]
 Providers = str | Sequence[str | tuple[str, dict[str, Any]]]
 ProviderList = list[tuple[str, dict[str, Any]]]
 
-_RUNTIMES = ("onnxruntime", "onnxruntime-gpu")
+_RUNTIMES = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-directml")
 _HOW_TO_GET = {
     "cuda": "Install 'ditto-fast[gpu]' (in place of onnxruntime) with a CUDA and cuDNN that fit it",
     "tensorrt": "Install 'ditto-fast[gpu]' (in place of onnxruntime) and TensorRT",
     "coreml": "It comes with onnxruntime on macOS",
     "openvino": "Install onnxruntime-openvino (in place of onnxruntime)",
 }
-BOTH_INSTALLED = (
-    "onnxruntime and onnxruntime-gpu are both installed and overwrite each other's files. "
-    "Run: pip uninstall -y onnxruntime onnxruntime-gpu, then install one: "
-    "pip install 'ditto-fast[cpu]' or 'ditto-fast[gpu]'."
-)
 
 
 def installed_runtimes() -> list[str]:
@@ -48,6 +43,15 @@ def installed_runtimes() -> list[str]:
         return True
 
     return [name for name in _RUNTIMES if installed(name)]
+
+
+def several_installed(runtimes: Sequence[str]) -> str:
+    """What to say where more than one is installed."""
+    return (
+        f"{', '.join(runtimes)} are installed together and overwrite each other's files. "
+        f"Run: pip uninstall -y {' '.join(runtimes)}, then install one: "
+        "pip install 'ditto-fast[cpu]' or 'ditto-fast[gpu]'."
+    )
 
 
 def resolve_providers(providers: Providers, available: Sequence[str]) -> ProviderList:
@@ -75,9 +79,9 @@ def resolve_providers(providers: Providers, available: Sequence[str]) -> Provide
         one_of("providers", providers, [*PROVIDERS, "auto"])
         resolved: ProviderList = [(PROVIDERS[providers], {})]
     else:
-        resolved = [_entry(entry) for entry in providers]
+        resolved = [_entry(entry) for entry in providers] if isinstance(providers, Sequence) else []
         if not resolved:
-            raise OptionError("providers is an empty list; name at least one, such as 'cpu'.")
+            raise OptionError(f"providers must be a name such as 'cpu', or a list of some; got {providers!r}.")
     for name, _ in resolved:
         if name not in available:
             raise _unavailable(name, available)
@@ -93,7 +97,9 @@ def _entry(entry: object) -> tuple[str, dict[str, Any]]:
 
 
 def check_running(wanted: ProviderList, running: Sequence[str], available: Sequence[str]) -> None:
-    """ONNX Runtime falls back to the CPU in silence; whoever named a device gets an error instead.
+    """Passes a session on what was asked for.
+
+    ONNX Runtime falls back to the CPU in silence; whoever named a device gets an error instead.
 
     Raises:
         ProviderError: The first provider asked for did not start.
@@ -110,5 +116,5 @@ def _unavailable(name: str, available: Sequence[str]) -> ProviderError:
         f"{_HOW_TO_GET.get(short, 'Install a build of ONNX Runtime that has it')}, or pass providers='cpu'."
     )
     if len(installed_runtimes()) > 1:
-        message = f"{message} {BOTH_INSTALLED}"
+        message = f"{message} {several_installed(installed_runtimes())}"
     return ProviderError(message)

@@ -38,22 +38,47 @@ def quantize_embeddings(
         >>> quantize_embeddings(np.array([[-1.0, 0.5], [1.0, 0.0]], np.float32), "uint8").tolist()
         [[0, 255], [255, 0]]
     """
-    one_of("precision", precision, EMBEDDING_PRECISIONS)
+    check_quantizable(precision, 2 if ranges is not None else len(embeddings), embeddings.shape[-1])
     if precision in ("float32", "float16"):
-        return embeddings.astype(precision, copy=False)
+        with np.errstate(over="ignore"):
+            return embeddings.astype(precision, copy=False)
     if precision in ("binary", "ubinary"):
-        if embeddings.shape[-1] % 8:
-            raise OptionError(f"precision={precision!r} needs a width of whole bytes; got {embeddings.shape[-1]}.")
         packed: NDArray[np.uint8] = np.packbits(embeddings > 0, axis=-1)
         return packed if precision == "ubinary" else (packed.astype(np.int16) - 128).astype(np.int8)
     if ranges is None:
-        if len(embeddings) < 2:
-            raise OptionError(
-                f"precision={precision!r} needs the range of each dimension, which {len(embeddings)} embedding(s) do "
-                "not give. Encode in float32 and call quantize_embeddings with the ranges of your corpus."
-            )
+        if not len(embeddings):
+            return embeddings.astype(precision)
         ranges = np.stack([embeddings.min(axis=0), embeddings.max(axis=0)])
     low, high = ranges.astype(np.float64)
     steps = np.where(high > low, high - low, 1) / 255
     integers: NDArray[np.uint8] = np.clip((embeddings - low) / steps, 0, 255).astype(np.uint8)
     return integers if precision == "uint8" else (integers.astype(np.int16) - 128).astype(np.int8)
+
+
+def check_quantizable(precision: str, count: int, width: int) -> None:
+    """Passes a precision that `count` embeddings of a width can be given in, with the ranges of their own.
+
+    Raises:
+        OptionError: They cannot; the message says what can be done.
+    """
+    one_of("precision", precision, EMBEDDING_PRECISIONS)
+    if precision in ("binary", "ubinary") and width % 8:
+        raise OptionError(f"precision={precision!r} needs a width of whole bytes; got {width}.")
+    if precision in ("int8", "uint8") and count == 1:
+        raise OptionError(
+            f"precision={precision!r} needs the range of each dimension, which one embedding does not give. Encode in "
+            "float32 and call quantize_embeddings with the ranges of your corpus."
+        )
+
+
+def check_streamable(precision: str) -> None:
+    """Passes a precision that does not depend on the other embeddings of a call.
+
+    Raises:
+        OptionError: It does.
+    """
+    if precision in ("int8", "uint8"):
+        raise OptionError(
+            f"precision={precision!r} would take other ranges in each chunk. Stream float32, and call "
+            "ditto_fast.quantization.quantize_embeddings with the ranges of your corpus."
+        )

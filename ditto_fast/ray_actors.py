@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ditto_fast.checks import positive_int
+from ditto_fast.checks import integer
 from ditto_fast.encoder import FastEncoder
 from ditto_fast.errors import ClusterError, EncoderClosedError
 from ditto_fast.ray_models import WorkerModel, check_resources, import_ray, prepare
@@ -137,7 +137,7 @@ class RayEncoders:
         **model_options: Any,
     ) -> None:
         ray = import_ray()
-        positive_int("concurrency", concurrency)
+        integer("concurrency", concurrency)
         check_resources(concurrency, num_cpus, num_gpus)
         self._model = prepare(model, num_cpus=num_cpus, num_gpus=num_gpus, **model_options)
         self._encode = encode

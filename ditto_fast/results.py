@@ -1,19 +1,18 @@
-"""Embeddings on their way out: checked for NaN, shrunk, and in the type that was asked for."""
+"""Embeddings on their way out: checked for NaN, and in the type that was asked for."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ditto_fast.errors import NonFiniteError
+from ditto_fast.errors import MissingDependencyError, NonFiniteError
 
-if TYPE_CHECKING:
-    import torch
+Float = TypeVar("Float", bound=np.floating)
 
 
-def check_finite(embeddings: NDArray[np.float32], nonfinite: str) -> NDArray[np.float32]:
+def check_finite(embeddings: NDArray[Float], nonfinite: str) -> NDArray[Float]:
     """Returns embeddings (n, H) without NaN or infinity; with nonfinite="zero" such rows become zeros.
 
     Raises:
@@ -23,20 +22,19 @@ def check_finite(embeddings: NDArray[np.float32], nonfinite: str) -> NDArray[np.
     if bad.any():
         rows = np.flatnonzero(bad).tolist()
         if nonfinite == "raise":
-            raise NonFiniteError(
-                f"{len(rows)} of {len(embeddings)} embeddings are not finite: rows {rows[:10]}"
-                f"{' ...' if len(rows) > 10 else ''}. In fp16 the model may overflow: use an fp32 or int8 graph; "
-                "nonfinite='zero' returns zeros for such rows.",
-                rows,
-            )
+            raise NonFiniteError.of(rows, len(embeddings))
         embeddings[bad] = 0
     return embeddings
 
 
-def convert(result: NDArray[Any], to_numpy: bool, to_tensor: bool) -> NDArray[Any] | torch.Tensor | list[Any]:
-    """An array as it is, as a list of rows, or as a torch tensor."""
-    if to_tensor:
-        import torch
+def import_torch() -> Any:
+    """Imports torch.
 
-        return torch.from_numpy(np.ascontiguousarray(result))
-    return result if to_numpy else list(result)
+    Raises:
+        MissingDependencyError: It is not installed.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingDependencyError(f"convert_to_tensor=True needs torch: pip install torch ({error}).") from error
+    return torch

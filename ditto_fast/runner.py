@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ditto_fast.batches import graph_inputs, pad
+from ditto_fast.batches import INPUTS, graph_inputs, pad
 from ditto_fast.errors import ExportDirectoryError
+from ditto_fast.forks import leave_to_parent, renew_after_fork
 from ditto_fast.pooling import pool
 from ditto_fast.providers import CPU, Providers
 from ditto_fast.selection import Selection
@@ -26,8 +27,6 @@ IntArray = NDArray[np.int64]
 # The arena keeps what it once took, which pays for batches of the usual size. A larger one, padding included, gives its
 # memory back after the run: only batch_size= or a budget of the user's own makes such batches.
 KEPT_TOKENS = 2048
-# Sessions that a forked child got from its parent: closing one there can hang, so none is ever closed.
-_inherited: list[Any] = []
 
 
 class GraphRunner:
@@ -56,7 +55,10 @@ class GraphRunner:
         self._selection = selection
         self._providers = providers
         self._configure = configure
-        self._open()
+        self._lock = Lock()
+        self._session: onnxruntime.InferenceSession | None = None
+        self._inputs = self._checked_inputs()
+        renew_after_fork(self)
         if selection.info.precision == "fp16" and self.provider == CPU:
             warnings.warn(
                 f"{selection.path} is an fp16 graph on the CPU: slower than fp32. Use an fp32 or int8 graph there.",
@@ -64,23 +66,38 @@ class GraphRunner:
                 stacklevel=3,
             )
 
-    def _open(self) -> None:
-        self._session = open_session(self._selection.path, self._providers, self._num_threads, self._configure)
-        self._pid = os.getpid()
-        self._inputs = [node.name for node in self._session.get_inputs()]
+    def _checked_inputs(self) -> list[str]:
+        """The names of what the graph is fed, if it is the graph that the manifest tells of."""
+        inputs = [node.name for node in self.session.get_inputs()]
+        outputs = [node.name for node in self.session.get_outputs()]
+        if not (set(inputs) <= set(INPUTS) and set(outputs) >= set(self._selection.info.outputs)):
+            raise ExportDirectoryError(
+                f"{self._selection.path} takes {', '.join(inputs)} and gives {', '.join(outputs)}; wanted are inputs "
+                f"among {', '.join(INPUTS)} and {', '.join(self._selection.info.outputs)}: it is not the graph that "
+                "the manifest tells of. Export again."
+            )
+        return inputs
+
+    def renew(self) -> None:
+        """In a forked child, the parent's session is none to use; the first run opens another."""
+        leave_to_parent(self._session)
+        self._lock = Lock()
+        self._session = None
 
     @property
     def session(self) -> onnxruntime.InferenceSession:
         """The session of this process."""
-        if self._pid != os.getpid():
-            _inherited.append(self._session)
-            self._open()
+        if self._session is None:
+            with self._lock:
+                if self._session is None:
+                    path, configure = self._selection.path, self._configure
+                    self._session = open_session(path, self._providers, self._num_threads, configure)
         return self._session
 
     @property
     def provider(self) -> str:
         """ONNX Runtime's name of the provider that runs."""
-        return str(self._session.get_providers()[0])
+        return str(self.session.get_providers()[0])
 
     def embed(self, token_ids: Sequence[IntArray]) -> FloatArray:
         """Embeddings (B, H) of texts given as token ids, one array (T,) each."""

@@ -56,7 +56,7 @@ def select(path: Path, pooling: str | None, precision: str | None, kind: str | N
     if not path.exists():
         raise ExportDirectoryError(f"{path} does not exist. Make it with ditto-export --model MODEL.")
     manifest = _manifest(path)
-    if path.suffix != ".onnx":
+    if path.is_dir():
         path = path / choose_graph(manifest, pooling, precision, kind)
     if path.name not in manifest.graphs:
         raise ExportDirectoryError(
@@ -76,7 +76,7 @@ def select(path: Path, pooling: str | None, precision: str | None, kind: str | N
 
 
 def _manifest(path: Path) -> Manifest:
-    if path.suffix != ".onnx":
+    if path.is_dir():
         return Manifest.read(path)
     try:
         return Manifest.read(path.parent)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from ditto_fast.errors import ExportDirectoryError, MissingDependencyError
 from ditto_fast.providers import (
-    BOTH_INSTALLED,
     CPU,
     Providers,
     check_running,
     installed_runtimes,
     resolve_providers,
+    several_installed,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def import_onnxruntime() -> Any:
         RuntimeWarning: Both of its wheels are installed.
     """
     if len(installed_runtimes()) > 1:
-        warnings.warn(BOTH_INSTALLED, RuntimeWarning, stacklevel=2)
+        warnings.warn(several_installed(installed_runtimes()), RuntimeWarning, stacklevel=2)
     try:
         with _no_telemetry():
             import onnxruntime
@@ -105,5 +105,8 @@ def open_session(
             f"{path} cannot be opened by ONNX Runtime {ort.__version__}: {error}. "
             "The file may be cut short or from a newer exporter; export again."
         ) from error
+    if providers == "auto" and wanted[0][0] not in session.get_providers():
+        warnings.warn(f"providers='auto': {wanted[0][0]} did not start, the CPU is used.", RuntimeWarning, stacklevel=4)
+        return open_session(path, "cpu", num_threads, configure)
     check_running(wanted, session.get_providers(), available)
     return session

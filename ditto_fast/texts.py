@@ -21,20 +21,30 @@ def describe(value: object) -> str:
     return f"{type(value).__name__} {shown if len(shown) <= 40 else shown[:37] + '...'}"
 
 
-def _items(sentences: Any) -> list[Any]:
-    if isinstance(sentences, (Mapping, AbstractSet, bytes, bytearray, memoryview)):
-        next_step = (
-            "decode it first"
-            if isinstance(sentences, (bytes, bytearray, memoryview))
-            else ("pass list(...) of what you mean, since its order is not that of rows")
+def items_of(sentences: Any) -> Iterable[Any]:
+    """The items in the order of rows, by position whatever their index; none is looked at or taken yet.
+
+    Raises:
+        TextTypeError: It has no such order (dict, set, bytes) or more dimensions than one.
+    """
+    if isinstance(sentences, (bytes, bytearray, memoryview)):
+        raise TextTypeError(f"{_WANTED}; got {describe(sentences)}: decode it first.")
+    if isinstance(sentences, (Mapping, AbstractSet)):
+        raise TextTypeError(
+            f"{_WANTED}; got {describe(sentences)}: pass list(...) of what you mean, since its order is not that "
+            "of rows."
         )
-        raise TextTypeError(f"{_WANTED}; got {describe(sentences)}: {next_step}.")
-    if isinstance(sentences, np.ndarray) and sentences.ndim != 1:
-        raise TextTypeError(f"{_WANTED}; got an array of shape {sentences.shape}: pass a 1-D array.")
+    if getattr(sentences, "ndim", 1) != 1:
+        raise TextTypeError(
+            f"{_WANTED}; got {type(sentences).__name__} of shape {sentences.shape}: pass one column, or a 1-D array."
+        )
+    if hasattr(sentences, "to_pylist"):  # Arrow's arrays, whose items are no strings
+        return list(sentences.to_pylist())
     if hasattr(sentences, "__iter__"):
-        return list(sentences)
+        items: Iterable[Any] = sentences
+        return items
     if hasattr(sentences, "__getitem__") and hasattr(sentences, "__len__"):
-        return [sentences[i] for i in range(len(sentences))]
+        return (sentences[i] for i in range(len(sentences)))
     raise TextTypeError(f"{_WANTED}; got {describe(sentences)}.")
 
 
@@ -56,18 +66,21 @@ def as_texts(sentences: Sentences, first_position: int = 0) -> tuple[list[str], 
         >>> as_texts("one text"), as_texts(("a", "b"))
         ((['one text'], True), (['a', 'b'], False))
     """
-    single = isinstance(sentences, str) or (
-        isinstance(sentences, np.ndarray) and sentences.ndim == 0 and isinstance(sentences.item(), str)
-    )
-    items: list[Any] = [str(sentences)] if single else _items(sentences)
-    for position, item in enumerate(items, first_position):
-        if not isinstance(item, str):
-            raise TextTypeError(
-                f"item {position}: {describe(item)}, expected str. Remove or convert it before encoding."
-            )
-        if not item.isascii():
-            _check_unicode(position, item)
-    return items, single
+    if isinstance(sentences, np.ndarray) and sentences.ndim == 0:
+        sentences = sentences.item()
+    single = isinstance(sentences, str)
+    items = [sentences] if single else items_of(sentences)
+    return [_checked(position, item) for position, item in enumerate(items, first_position)], single
+
+
+def _checked(position: int, item: object) -> str:
+    """A string itself, never of a subclass: those may compare, and be printed, in ways of their own."""
+    if not isinstance(item, str):
+        raise TextTypeError(f"item {position}: {describe(item)}, expected str. Remove or convert it before encoding.")
+    text = item if type(item) is str else str.__str__(item)
+    if not text.isascii():
+        _check_unicode(position, text)
+    return text
 
 
 def _check_unicode(position: int, text: str) -> None:

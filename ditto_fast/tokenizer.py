@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer as RawTokenizer
 
 from ditto_fast.artifact import TOKENIZER_FILE
-from ditto_fast.checks import positive_int
+from ditto_fast.checks import integer
 from ditto_fast.errors import ExportDirectoryError
 
 _NO_LIMIT = 1_000_000  # transformers writes int(1e30) as model_max_length where none was set
@@ -38,7 +38,7 @@ def resolve_max_seq_length(directory: Path, max_positions: int, argument: int | 
         OptionError: The argument is not an integer from 1 to `max_positions`.
     """
     if argument is not None:
-        return positive_int("max_seq_length", argument, max_positions, "the model's position table")
+        return integer("max_seq_length", argument, 1, max_positions, "the model's position table")
     for file, key in (
         ("sentence_bert_config.json", "max_seq_length"),
         ("tokenizer_config.json", "model_max_length"),

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
 FloatArray = NDArray[np.float32]
 
-_encoder: FastEncoder  # of this worker process
+_TASKS = 4  # of a worker, from which on it matters little that some take longer
+
+_encoder: FastEncoder | Exception  # of this worker process, or why it has none
 
 
 def _start(arguments: dict[str, Any]) -> None:
@@ -34,7 +37,10 @@ def _start(arguments: dict[str, Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with_parent, daemon=True).start()
     global _encoder  # a worker's state has no other place
-    _encoder = FastEncoder(**arguments)
+    try:
+        _encoder = FastEncoder(**arguments)
+    except Exception as error:  # the first task raises it, where the parent sees it
+        _encoder = error
 
 
 def _die_with_parent() -> None:
@@ -46,6 +52,8 @@ def _die_with_parent() -> None:
 
 def _embed(texts: list[str], rule: BatchRule) -> tuple[FloatArray, int]:
     """The embeddings, and the number of tokens."""
+    if isinstance(_encoder, Exception):
+        raise _encoder
     counts: list[int] = []
     embeddings = _encoder.embed_texts(texts, rule, lambda _, tokens: counts.append(tokens))
     return embeddings, sum(counts)
@@ -65,12 +73,13 @@ class WorkerPool:
             num_workers, multiprocessing.get_context("spawn"), initializer=_start, initargs=(arguments,)
         )
         self._num_workers = num_workers
+        self._closed = False
 
     def run(self, texts: Sequence[str], rule: BatchRule, hidden_size: int, done: Done) -> FloatArray:
         """Embeds n texts: (n, H), rows in their order.
 
         Raises:
-            WorkerError: A worker died.
+            WorkerError: A worker died, or another thread stopped the workers.
         """
         embeddings = np.zeros((len(texts), hidden_size), np.float32)
         order = by_length(texts)
@@ -88,25 +97,33 @@ class WorkerPool:
                     finish()
             while pending:
                 finish()
-        except BrokenProcessPool as error:
+        except BaseException as error:
+            stopped = self._closed and isinstance(error, Exception)
             self.close()
-            raise WorkerError(
-                "A worker process died (killed, or out of memory?); nothing is returned, since texts are missing. "
-                "Encode again, with fewer num_workers if memory was short."
-            ) from error
-        except BaseException:
-            self.close()
+            if stopped:
+                raise WorkerError("The workers were stopped while a call used them. Encode again.") from error
+            if isinstance(error, BrokenProcessPool):
+                raise WorkerError(
+                    "A worker process died (killed, or out of memory?); nothing is returned, since texts are missing. "
+                    "Encode again, with fewer num_workers if memory was short."
+                ) from error
             raise
         return embeddings
 
     def _shares(self, order: list[int], rule: BatchRule) -> list[list[int]]:
-        """What each task gets of the texts, longest first; of a short list each worker as many, of every length."""
-        if rule.spread and len(order) < CHUNK * self._num_workers:
-            return [order[start :: self._num_workers] for start in range(min(self._num_workers, len(order)))]
+        """What each task gets of the texts, longest first.
+
+        A short list gives all tasks as many texts, of every length, so that workers end together; else texts of about
+        one length go together, which pads less.
+        """
+        if rule.spread and len(order) < _TASKS * CHUNK * self._num_workers:
+            count = min(len(order), max(self._num_workers, ceil(len(order) / CHUNK)))
+            return [order[start::count] for start in range(count)]
         return [order[start : start + CHUNK] for start in range(0, len(order), CHUNK)]
 
     def close(self) -> None:
         """Ends the processes at once."""
+        self._closed = True
         processes = list((self._executor._processes or {}).values())
         self._executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:

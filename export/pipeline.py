@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ditto_fast.artifact import CARD_FILE, GRAPHS, PRECISIONS, TOKENIZER_FILE, GraphInfo, Manifest, graph_file
-from ditto_fast.checks import one_of, positive_int
+from ditto_fast.checks import integer, one_of
 from ditto_fast.errors import OptionError
 from ditto_fast.export.checkpoint import Checkpoint, load_checkpoint
 from ditto_fast.export.graph_files import GraphOptions, write_graphs
@@ -131,7 +131,7 @@ def export_model(
         precisions=_choices("precision", precision, PRECISIONS),
         level=one_of("optimize", optimize, LEVELS),
         normalize=normalize,
-        opset=positive_int("opset", opset),
+        opset=integer("opset", opset),
     )
     directory = Path(output if output is not None else f"{Path(name).name}-ditto-{chosen}")
     check_output_directory(directory, force)  # before the long work

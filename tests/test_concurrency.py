@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from torch.utils.data import DataLoader
 
 from ditto_fast import FastEncoder
 from ditto_fast.batches import CPU_RULE
-from ditto_fast.errors import WorkerError
+from ditto_fast.errors import ExportDirectoryError, WorkerError
 from ditto_fast.tolerances import within
 from ditto_fast.workers import WorkerPool
 
@@ -125,6 +126,75 @@ def test_workers_can_be_stopped_and_start_again(tiny_export: Path):
         encoder.stop_workers()
         assert not _workers(before)
         assert encoder.encode(TEXTS).shape == (len(TEXTS), 48)
+
+
+def test_a_forked_child_leaves_its_parents_workers_alone(tiny_export: Path):
+    code = (
+        "import os, sys\nfrom ditto_fast import FastEncoder\n"
+        "if __name__ == '__main__':\n"
+        f"    encoder = FastEncoder({str(tiny_export)!r}, num_workers=1)\n"
+        "    expected = encoder.encode(['a', 'b c'])\n"
+        "    pool = encoder._open()._pool\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        ok = (encoder.encode(['a', 'b c']) == expected).all()\n"
+        "        encoder.close()\n        sys.exit(0 if ok else 3)\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n"
+        "    assert (encoder.encode(['a', 'b c']) == expected).all()\n"
+        "    assert encoder._open()._pool is pool\n    encoder.close()\n"
+    )
+    script = tiny_export.parent / "forks.py"
+    script.write_text(code)
+    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=100)
+    assert result.returncode == 0, result.stderr
+
+
+def test_a_lock_of_another_thread_is_not_inherited(tiny_export: Path):
+    encoder = FastEncoder(tiny_export, num_threads=2)
+    encoder.encode("a")
+    encoder.encode("a")
+    wide, runner = encoder._open()._wide, encoder._open().runner
+    with wide.lock, runner._lock, encoder._open()._lock:
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if encoder.encode("a").shape == (48,) and wide.lock.acquire(timeout=1) else 3)
+        assert os.waitpid(child, 0)[1] == 0
+
+
+def test_in_a_dataloader_worker_it_starts_no_workers_of_its_own(tiny_export: Path, encoder: FastEncoder):
+    many = FastEncoder(tiny_export, num_workers=2)
+    loader = DataLoader(TEXTS, batch_size=20, num_workers=1, collate_fn=many.encode, multiprocessing_context="fork")
+    assert within(np.concatenate(list(loader)), encoder.encode(TEXTS))
+
+
+def test_a_new_length_reaches_the_workers(tiny_export: Path):
+    long = ["word " * 30 + end for end in ("a", "b")]
+    with FastEncoder(tiny_export, num_workers=1) as many:
+        many.encode(long)
+        many.max_seq_length = 8
+        assert within(many.encode(long), FastEncoder(tiny_export, max_seq_length=8).encode(long))
+
+
+def test_workers_that_cannot_start_say_why(tiny_export: Path, tmp_path: Path):
+    shutil.copytree(tiny_export, tmp_path / "copy")
+    with FastEncoder(tmp_path / "copy", num_workers=1) as many:
+        shutil.rmtree(tmp_path / "copy")
+        with pytest.raises(ExportDirectoryError, match="does not exist"):
+            many.encode(TEXTS)
+
+
+def test_workers_stopped_by_another_thread_are_an_error_that_says_so(tiny_export: Path):
+    with FastEncoder(tiny_export, num_workers=1) as many, ThreadPoolExecutor(1) as threads:
+        many.encode(TEXTS)
+        pool = many._open()._pool
+        assert pool is not None
+        call = threads.submit(many.encode, [f"text {i}" for i in range(60_000)])
+        while not pool._executor._pending_work_items:
+            time.sleep(0.001)
+        many.stop_workers()
+        with pytest.raises(WorkerError, match="stopped while"):
+            call.result(timeout=60)
+        assert many.encode(TEXTS).shape == (len(TEXTS), 48)
 
 
 def test_an_interrupt_leaves_no_process_behind(tiny_export: Path, tmp_path: Path):

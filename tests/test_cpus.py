@@ -34,6 +34,19 @@ def test_the_quota_caps_the_affinity_mask(tmp_path: Path, files: dict[str, str],
     assert available_cpus(tmp_path) == expected
 
 
+@pytest.mark.usefixtures("_sixteen")
+@pytest.mark.parametrize(
+    ("line", "folder", "file"),
+    [("0::/system.slice/a.service", "system.slice", "cpu.max"), ("4:cpu,cpuacct:/docker/7", "cpu/docker/7", "cpu.max")],
+)
+def test_the_quota_of_the_group_and_of_those_above_it_counts(tmp_path: Path, line: str, folder: str, file: str):
+    (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / folder / file).write_text("500000 100000")
+    membership = tmp_path / "membership"
+    membership.write_text(f"3:memory:/elsewhere\n{line}\n")
+    assert available_cpus(tmp_path, membership) == 5
+
+
 def test_the_affinity_mask_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3}, raising=False)
     assert available_cpus(tmp_path) == 1

@@ -59,7 +59,7 @@ def test_shapes_dtype_and_order(encoder: FastEncoder):
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(st.sampled_from(TEXTS), min_size=1, max_size=8),
-    batch_size=st.integers(1, 8),
+    batch_size=st.none() | st.integers(1, 8),
     threads=st.integers(1, 3),
 )
 def test_a_vector_does_not_depend_on_its_company(minilm_export: Path, encoder: FastEncoder, texts, batch_size, threads):

@@ -76,16 +76,17 @@ def test_padding_waste_on_sts_is_under_two_percent(minilm_export: Path, senteval
 
 def test_a_text_alone_takes_all_threads_and_is_the_same(tiny_export: Path):
     encoder = FastEncoder(tiny_export, num_threads=2)
-    embedder = encoder._open()
+    both = encoder._open()._wide
+    assert both is not None
     long = "word " * 100
     first = encoder.encode(long)
-    assert embedder._wide is None  # the first is not to wait for it
+    assert both.wide is None  # the first is not to wait for it
     alone = encoder.encode(long)
     assert within(alone, first)
-    assert embedder._wide is not None
-    assert embedder._wide.session.get_session_options().intra_op_num_threads == 2
+    assert both.wide is not None
+    assert both.wide.session.get_session_options().intra_op_num_threads == 2
     assert within(alone, encoder.encode([long, "two", "three"])[0])
-    with embedder._wide_lock:  # another call has the threads
+    with both.lock:  # another call has the threads
         assert within(encoder.encode(long), alone)
     for options in ({"num_threads": 1}, {"num_threads": 2, "session_options": lambda _: None}):
         other = FastEncoder(tiny_export, **options)
@@ -109,6 +110,7 @@ def test_conversions(encoder: FastEncoder):
     tensor = encoder.encode(TEXTS, convert_to_tensor=True)
     assert isinstance(tensor, torch.Tensor)
     assert within(tensor.numpy(), vectors)
+    assert encoder.encode("one", convert_to_numpy=False).shape == (48,)
     rows = encoder.encode(TEXTS, convert_to_numpy=False)
     assert isinstance(rows, list)
     assert within(np.stack(rows), vectors)
@@ -160,8 +162,12 @@ def test_a_stream_keeps_order_and_reads_no_further_than_asked(encoder: FastEncod
         list(encoder.encode_stream(["a"] * 5 + [3], chunk_size=2))
     with pytest.raises(TextTypeError, match="one string"):
         list(encoder.encode_stream("abc"))
+    read.clear()
     with pytest.raises(TypeError, match="batchsize"):
-        list(encoder.encode_stream(["a"], batchsize=2))
+        encoder.encode_stream(texts(), batchsize=2)
+    with pytest.raises(OptionError, match="other ranges in each chunk"):
+        encoder.encode_stream(texts(), precision="int8")
+    assert read == []
 
 
 def test_queries_and_documents_take_their_prompts(tiny_export: Path):
@@ -245,7 +251,7 @@ def test_a_provider_list_with_options_is_taken(tiny_export: Path):
     assert encoder.encode("a").shape == (48,)
     with pytest.raises(OptionError, match="pairs"):
         FastEncoder(tiny_export, providers=[3])
-    with pytest.raises(OptionError, match="empty"):
+    with pytest.raises(OptionError, match=r"got \[\]"):
         FastEncoder(tiny_export, providers=[])
 
 
@@ -293,6 +299,8 @@ def test_rows_that_are_not_finite_are_named_or_zeroed(infinite: Path, tiny_expor
     with pytest.raises(NonFiniteError, match=r"rows \[1, 3\]") as error:
         FastEncoder(infinite).encode(texts)
     assert error.value.rows == [1, 3]
+    with pytest.raises(NonFiniteError, match=r"rows \[5\]"):
+        list(FastEncoder(infinite).encode_stream(["a"] * 5 + ["x"], chunk_size=2))
     zeroed = FastEncoder(infinite, nonfinite="zero").encode(texts)
     assert (zeroed[[1, 3]] == 0).all()
     assert within(zeroed[[0, 2]], FastEncoder(tiny_export).encode(["a", "b"]))

@@ -53,6 +53,8 @@ def test_langchain(encoder: FastEncoder, normalize: bool):
     assert embeddings.embed_documents([]) == []
     with pytest.raises(TextTypeError, match="item 1"):
         embeddings.embed_documents(["a", None])
+    with pytest.raises(TextTypeError, match="one string"):
+        embeddings.embed_documents("hello")
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -117,6 +119,7 @@ def test_llama_index_names_all_that_vectors_depend_on(tiny_export: Path, encoder
         encoder,
         FastEncoder(tiny_export, pooling="cls"),
         FastEncoder(tiny_export, max_seq_length=8),
+        FastEncoder(tiny_export, prompts={"document": "passage: "}),
         FastEncoder(export_model(other, "2-3", tmp_path / "other").directory),
         FastEncoder(export_model(other, "1-1", tmp_path / "other head").directory),
     ]

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from enum import Enum
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from ditto_fast.errors import TextTypeError, TextValueError
+from ditto_fast.streams import chunks_of
 from ditto_fast.texts import as_texts
 
 
@@ -28,7 +32,21 @@ ACCEPTED = {
     "Series with labels": pd.Series(["a", "c"], index=["x", "y"]),
     "generator": (text for text in ["a", "c"]),
     "column": _Column(),
+    "Arrow array": pa.array(["a", "c"]),
+    "Arrow column": pa.chunked_array([["a"], ["c"]]),
 }
+
+
+class _Colour(str, Enum):
+    RED = "red"
+
+
+class _Anycase(str):
+    def __eq__(self, other):
+        return str(self).lower() == str(other).lower()
+
+    def __hash__(self):
+        return hash(str(self).lower())
 
 
 @pytest.mark.parametrize("name", ACCEPTED)
@@ -39,6 +57,26 @@ def test_sequences_are_taken_by_position(name: str):
 @pytest.mark.parametrize("text", ["hello", np.str_("hello"), np.array("hello")])
 def test_one_string_is_one_text(text):
     assert as_texts(text) == (["hello"], True)
+
+
+def test_a_string_is_itself_whatever_its_class_makes_of_it():
+    assert as_texts(_Colour.RED) == (["red"], True)
+    texts, _ = as_texts([_Colour.RED, _Anycase("A"), _Anycase("a"), np.str_("b")])
+    assert texts == ["red", "A", "a", "b"]
+    assert {type(text) for text in texts} == {str}
+    assert len(set(texts)) == 4
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, {"a"}, pd.DataFrame({"text": ["a", "b"]}), b"a"])
+def test_a_stream_refuses_what_a_call_refuses(value):
+    with pytest.raises(TextTypeError, match=type(value).__name__):
+        as_texts(value)
+    with pytest.raises(TextTypeError, match=type(value).__name__):
+        next(chunks_of(value, 2))
+
+
+def test_a_stream_takes_a_column():
+    assert list(chunks_of(_Column(), 1)) == [["a"], ["c"]]
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, {"a"}, frozenset(["a"]), b"a", bytearray(b"a"), 3, None, 2.5])

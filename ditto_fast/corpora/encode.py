@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from ditto_fast.checks import one_of, positive_int
+from ditto_fast.checks import integer, one_of
 from ditto_fast.corpora.destination import Destination, places
 from ditto_fast.corpora.engines import EncoderEngine, Engine
 from ditto_fast.corpora.progress import Progress
@@ -79,7 +79,7 @@ def encode_corpus(
     path = Path(output)
     one_of("on_error", on_error, ("raise", "null"))
     if truncate_dim is not None:
-        positive_int("truncate_dim", truncate_dim, engine.model.hidden_size, "the embedding's width")
+        integer("truncate_dim", truncate_dim, 1, engine.model.hidden_size, "the embedding's width")
     settings = Settings(
         model=engine.model,
         column=column,
@@ -90,7 +90,7 @@ def encode_corpus(
         dtype=one_of("dtype", dtype, DTYPES),
         truncate_dim=truncate_dim,
         normalize=normalize_embeddings or engine.normalize,
-        shard_rows=positive_int("shard_rows", shard_rows),
+        shard_rows=integer("shard_rows", shard_rows),
     )
     destination = Destination(path, settings, force)
     sources = find_sources([inputs] if isinstance(inputs, (str, os.PathLike)) else inputs, format, places(path))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ditto_fast.checks import positive_int
+from ditto_fast.checks import integer
 from ditto_fast.corpora.arrow import import_pyarrow
 from ditto_fast.corpora.rows import Id
 from ditto_fast.corpora.settings import Model
@@ -63,7 +63,7 @@ def search_corpus(index: str | os.PathLike[str], queries: ArrayLike, k: int = 10
         >>> search_corpus("lines", encoder.encode("monetary policy"), k=1)[0][0].text
         'The bank raised rates.'
     """
-    positive_int("k", k)
+    integer("k", k)
     paths = whole_corpus(Path(index))
     wanted = normalize(np.atleast_2d(np.asarray(queries, np.float32)))
     scores = np.empty((len(wanted), 0), np.float32)

@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from ditto_fast.artifact import MANIFEST_FILE
 from ditto_fast.batches import CPU_RULE, graph_inputs, pad, plan_batches
-from ditto_fast.checks import positive_int
+from ditto_fast.checks import integer
 from ditto_fast.cpus import available_cpus
 from ditto_fast.errors import ExportDirectoryError
 from ditto_fast.evaluation.encodings import Encodings
@@ -59,7 +59,7 @@ class Sizes:
         """
         if max_seq_length is None:
             return self.max_positions
-        return positive_int("max_seq_length", max_seq_length, self.max_positions, "the model's position table")
+        return integer("max_seq_length", max_seq_length, 1, self.max_positions, "the model's position table")
 
     def write(self, directory: Path) -> None:
         """Writes it as JSON."""

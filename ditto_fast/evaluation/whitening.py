@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ditto_fast.checks import positive_int
+from ditto_fast.checks import integer
 from ditto_fast.errors import DataError
 
 FloatArray = NDArray[np.float32]
@@ -24,7 +24,7 @@ class Whitening:
 
     def __init__(self, embeddings: FloatArray, dimensions: int | None = None) -> None:
         rows = embeddings.astype(np.float64)
-        kept = rows.shape[1] if dimensions is None else positive_int("dimensions", dimensions, rows.shape[1])
+        kept = rows.shape[1] if dimensions is None else integer("dimensions", dimensions, 1, rows.shape[1])
         self._mean = rows.mean(axis=0)
         directions, variances, _ = np.linalg.svd(np.cov(rows.T), hermitian=True)
         rank = int((variances > variances[0] * np.finfo(np.float32).eps).sum())

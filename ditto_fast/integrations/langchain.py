@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ditto_fast.encoder import FastEncoder
-from ditto_fast.errors import MissingDependencyError
+from ditto_fast.errors import MissingDependencyError, TextTypeError
 
 try:
     from langchain_core.embeddings import Embeddings
@@ -38,12 +38,17 @@ class DittoEmbeddings(Embeddings):
         Returns:
             Embeddings (n, H), one list a text, in the order of the input.
 
+        Raises:
+            TextTypeError: It is one string, or holds something else than strings.
+
         Example:
             >>> from ditto_fast import FastEncoder
             >>> embeddings = DittoEmbeddings(FastEncoder("minilm-ditto"))
             >>> [len(vector) for vector in embeddings.embed_documents(["The cat is asleep.", "Rates rose."])]
             [384, 384]
         """
+        if isinstance(texts, str):
+            raise TextTypeError("embed_documents takes a list of texts; got one string: pass [text].")
         vectors: list[list[float]] = self._encoder.encode_document(
             texts, normalize_embeddings=self._normalize_embeddings
         ).tolist()

@@ -46,6 +46,7 @@ class DittoEmbedding(BaseEmbedding):
         manifest = encoder.manifest
         model = f"{manifest.source['model_id']}@{str(manifest.source['content_hash'])[:12]}"
         how = f"{manifest.head} {encoder.pooling} {encoder.precision} {encoder.max_seq_length} tokens"
+        how += "".join(f" {role}={prompt!r}" for role, prompt in sorted(encoder.prompts.items()))
         super().__init__(model_name=f"{model} {how}", embed_batch_size=embed_batch_size)
         self.normalize_embeddings = normalize_embeddings or manifest.normalize
         self._encoder = encoder

@@ -1,0 +1,133 @@
+"""Options that are refused before anything is computed, and files that are not where they were."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from ditto_fast import FastEncoder
+from ditto_fast.artifact import MANIFEST_FILE
+from ditto_fast.errors import ExportDirectoryError, MissingDependencyError, NonFiniteError, OptionError
+from ditto_fast.tolerances import within
+
+
+@pytest.fixture
+def encoder(tiny_export: Path) -> FastEncoder:
+    return FastEncoder(tiny_export, num_threads=2)
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "message"),
+    [
+        (["a", "b"], {"precision": "binary", "truncate_dim": 12}, "whole bytes; got 12"),
+        ("a", {"precision": "int8"}, "one embedding"),
+        (["a"], {"batch_size": True}, "batch_size must be an integer at least 1; got True"),
+        (["a"], {"batch_size": 2.0}, "got 2.0"),
+        (["a"], {"truncate_dim": -1}, "from 1 to 48"),
+    ],
+)
+def test_nothing_is_computed_for_an_option_that_is_refused(
+    encoder: FastEncoder, monkeypatch: pytest.MonkeyPatch, texts, options, message: str
+):
+    monkeypatch.setattr(encoder, "_open", lambda: pytest.fail("it computes"))
+    with pytest.raises(OptionError, match=message):
+        encoder.encode(texts, **options)
+
+
+def test_a_tensor_without_torch_is_refused_first(encoder: FastEncoder, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(encoder, "_open", lambda: pytest.fail("it computes"))
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingDependencyError, match="pip install torch"):
+        encoder.encode(["a"], convert_to_tensor=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_workers": False}, "num_workers must be an integer at least 0"),
+        ({"num_workers": -1}, "at least 0"),
+        ({"num_threads": 0}, "at least 1"),
+        ({"prompts": "query: "}, "prompts must map query and document"),
+        ({"prompts": {"query": 3}}, "to strings"),
+        ({"prompts": {"passage": "p: "}}, "query, document; got 'passage'"),
+        ({"providers": None}, "providers must be"),
+        ({"providers": []}, "providers must be"),
+    ],
+)
+def test_bad_options_of_an_encoder(tiny_export: Path, options, message: str):
+    with pytest.raises(OptionError, match=message):
+        FastEncoder(tiny_export, **options)
+
+
+def test_integers_of_numpy_are_integers(encoder: FastEncoder):
+    assert encoder.encode(["a", "b"], batch_size=np.int64(1), truncate_dim=np.int32(8)).shape == (2, 8)
+    assert encoder.encode([], precision="int8").shape == (0, 48)
+
+
+def test_a_value_past_float16_is_not_silent(encoder: FastEncoder, monkeypatch: pytest.MonkeyPatch):
+    large = lambda texts, *_: np.full((len(texts), 48), 1e5, np.float32)  # noqa: E731
+    monkeypatch.setattr(encoder._open(), "embed", large)
+    with pytest.raises(NonFiniteError, match=r"rows \[0\]"):
+        encoder.encode(["a"], precision="float16")
+    assert np.isfinite(encoder.encode(["a"], precision="float16", normalize_embeddings=True)).all()
+
+
+def test_a_relative_path_is_that_of_its_time(tiny_export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tiny_export.parent)
+    encoder = FastEncoder(tiny_export.name, num_threads=2)
+    expected = encoder.encode("a")
+    monkeypatch.chdir(tmp_path)
+    assert within(encoder.encode("a"), expected)  # the second opens another session
+    assert within(pickle.loads(pickle.dumps(encoder)).encode("a"), expected)
+    assert encoder.token_weights("a")
+    encoder.max_seq_length = 8
+
+
+def test_an_open_encoder_outlives_its_folder(tiny_export: Path, tmp_path: Path):
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny_export, copy)
+    encoder = FastEncoder(copy, num_threads=2)
+    first = encoder.encode("a")
+    os.rename(copy, tmp_path / "moved")
+    assert within(encoder.encode("a"), first)
+    assert within(encoder.encode("a"), first)
+
+
+def test_a_folder_may_be_called_as_a_file(tiny_export: Path, tmp_path: Path):
+    folder = tmp_path / "minilm.onnx"
+    shutil.copytree(tiny_export, folder)
+    assert FastEncoder(folder).encode("a").shape == (48,)
+
+
+def test_a_graph_that_is_not_the_manifests_is_refused(tiny_export: Path, tmp_path: Path):
+    shutil.copytree(tiny_export, tmp_path / "copy")
+    shutil.copy(tmp_path / "copy" / "model.onnx", tmp_path / "copy" / "model_embedding.onnx")
+    with pytest.raises(ExportDirectoryError, match="sentence_embedding: it is not the graph"):
+        FastEncoder(tmp_path / "copy")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"), [("graphs", {}, "names no graph"), ("files", {}, "no hashes of files")]
+)
+def test_a_manifest_without_graphs_or_hashes(tiny_export: Path, tmp_path: Path, field: str, value, message: str):
+    shutil.copytree(tiny_export, tmp_path / "copy")
+    manifest = tmp_path / "copy" / MANIFEST_FILE
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {field: value}))
+    with pytest.raises(ExportDirectoryError, match=message):
+        FastEncoder(tmp_path / "copy", verify=True)
+
+
+def test_auto_takes_the_cpu_where_cuda_does_not_start(tiny_export: Path, monkeypatch: pytest.MonkeyPatch):
+    both = ["CUDAExecutionProvider", "CPUExecutionProvider"]  # a GPU build on a machine without a GPU
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: both)
+    with pytest.warns(RuntimeWarning, match="CUDAExecutionProvider did not start"):
+        encoder = FastEncoder(tiny_export, providers="auto")
+    assert encoder.provider == "CPUExecutionProvider"
