@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
-from job import Encode, Job, Setting
+import numpy as np
+from job import Encode, Job, Row, Setting, parts
 from peers_onnx import fastembed, openvino, openvino_backend
 from peers_ours import int8, ours, ours_mean
 from peers_torch import compiled, eager, eager_sorted, sdpa, sentence_transformers, sentence_transformers_onnx
@@ -112,9 +113,31 @@ OURS = ("fp32", "int8")
 
 
 def chosen(job: Job, among: tuple[str, ...] = tuple(BY_KEY)) -> list[Contender]:
-    """The contenders of `among` that meet: the baseline, ours, and of the peers those asked for."""
+    """The contenders of `among` that meet: the baseline, ours, and the peers; where some are asked for, those alone.
+
+    A peer that is asked for but not of `among` has no part in the suite, and no row.
+    """
     if job.peers is not None:
         wanted = {BASELINE, *OURS, *job.peers}
     else:
         wanted = {key for key in among if not (job.quick and BY_KEY[key].slow_start)}
     return [BY_KEY[key] for key in among if key in wanted]
+
+
+def missing_rows(contenders: Iterable[Contender], case: str) -> list[Row]:
+    """A row for each contender that is not installed."""
+    return [
+        {"case": case, "contender": contender.key, "missing": f"not installed: {', '.join(missing)}"}
+        for contender in contenders
+        if (missing := contender.missing())
+    ]
+
+
+def in_calls(contender: Contender, size: int) -> Contender:
+    """The contender when it is given so many texts a call."""
+
+    def build(setting: Setting) -> Encode:
+        encode = contender.build(setting)
+        return lambda texts: np.concatenate([encode(part) for part in parts(texts, size)])
+
+    return replace(contender, build=build)

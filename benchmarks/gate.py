@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from contenders import Contender
+from contenders import Contender, missing_rows
 from gemm_floor import FLOOR
 from job import Encode, Row, Setting, Vectors, failure
 from measure import interleaved
@@ -64,12 +64,10 @@ class Field:
 
 def admit(contenders: Sequence[Contender], setting: Setting, texts: list[str], case: str) -> Field:
     """Builds each contender and compares its vectors of `texts` with those of its independent check."""
-    admitted = Field()
+    admitted = Field(rows=missing_rows(contenders, case))
     expected: dict[str, Vectors] = {}
     for contender in contenders:
-        if missing := contender.missing():
-            row: Row = {"case": case, "contender": contender.key, "missing": f"not installed: {', '.join(missing)}"}
-            admitted.rows.append(row)
+        if contender.missing():
             continue
         try:
             encode = contender.build(setting)
@@ -83,17 +81,38 @@ def admit(contenders: Sequence[Contender], setting: Setting, texts: list[str], c
     return admitted
 
 
-def timed(admitted: Field, texts: list[str], case: str, rounds: int, floor: Callable[[], None] | None) -> list[Row]:
-    """A row with raw samples for each admitted contender and for the floor, after those of the others."""
+def timed(
+    admitted: Field, texts: list[str], case: str, rounds: int, floor: Callable[[], Callable[[], None]] | None
+) -> list[Row]:
+    """A row with raw samples for each admitted contender and for the floor, after those of the others.
+
+    One that raises has a row that says so, and the others keep their samples.
+
+    Args:
+        admitted: Who is timed; a contender that raises is taken out.
+        texts: What is encoded.
+        case: Of the rows.
+        rounds: Timed rounds.
+        floor: Makes the floor's function.
+    """
     functions: dict[str, Callable[[], object]] = {
         key: partial(encode, texts) for key, encode in admitted.encoders.items()
     }
+    errors: dict[str, Exception] = {}
     if floor is not None:
-        floor()  # warm, as the gate's run has made the others
-        functions[FLOOR] = floor
-    samples = interleaved(functions, rounds)
+        try:
+            run = floor()
+            run()  # warm, as the gate's run has made the others
+            functions[FLOOR] = run
+        except Exception as error:  # such as a model that it is not known for
+            errors[FLOOR] = error
+    samples = interleaved(functions, rounds, errors)
+    for key in errors:
+        admitted.encoders.pop(key, None)
     common = {"case": case, "sentences": len(texts)}
-    return admitted.rows + [
+    failures = [failure(case, key, error) for key, error in errors.items()]
+    measured = [
         {**common, "contender": key, "seconds": seconds, **admitted.checks.get(key, {})}
         for key, seconds in samples.items()
     ]
+    return admitted.rows + failures + measured

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 FLOOR = "floor"
+_BERT_LAYERS = ("albert", "bert", "camembert", "electra", "ernie", "mpnet", "roberta", "xlm-roberta")
 LAST = "last"  # the output of the last product
 
 
@@ -88,8 +89,8 @@ def floor(setting: Setting, texts: list[str], size: int | None = None) -> Callab
         OptionError: The model's layers are of another kind.
     """
     config: Any = AutoConfig.from_pretrained(setting.checkpoint)
-    if not hasattr(config, "intermediate_size"):
-        raise OptionError(f"The floor is known for BERT's layers only, not for {config.model_type}'s.")
+    if config.model_type not in _BERT_LAYERS:
+        raise OptionError(f"The floor is known for {', '.join(_BERT_LAYERS)}; got {config.model_type}.")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "products.onnx"
         onnx.save(gemm_graph(config.num_hidden_layers, config.hidden_size, config.intermediate_size), path)

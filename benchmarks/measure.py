@@ -15,28 +15,45 @@ _PAUSE = 0.05  # seconds
 _INSIDE = "import time; t = time.perf_counter(); {}; print(time.perf_counter() - t)"
 
 
-def interleaved(functions: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+def interleaved(
+    functions: Mapping[str, Callable[[], object]], rounds: int, errors: dict[str, Exception] | None = None
+) -> dict[str, list[float]]:
     """Seconds of each function in each round; A B C A B C, so that a noisy machine hits all alike.
 
     A pause before each lets the threads of the one before, which spin for a while, go to sleep.
+
+    Args:
+        functions: What to time, by name.
+        rounds: Calls of each.
+        errors: Gets what a function raises; that function runs no more and has no samples. Without it all end there.
     """
     samples: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(rounds):
-        for name, function in functions.items():
+        for name in list(samples):
             time.sleep(_PAUSE)
             started = time.perf_counter()
-            function()
-            samples[name].append(time.perf_counter() - started)
+            try:
+                functions[name]()
+            except Exception as error:  # of any library
+                if errors is None:
+                    raise
+                errors[name] = error
+                del samples[name]
+            else:
+                samples[name].append(time.perf_counter() - started)
     return samples
 
 
-def fresh_process_seconds(statements: Mapping[str, str], rounds: int, inside: bool) -> dict[str, list[float]]:
+def fresh_process_seconds(
+    statements: Mapping[str, str], rounds: int, inside: bool, errors: dict[str, Exception] | None = None
+) -> dict[str, list[float]]:
     """Seconds of Python statements, each time in a new process, interleaved.
 
     Args:
         statements: What to run, by name.
         rounds: Processes of each.
         inside: Time the statement alone; else the process from its start to its end.
+        errors: As in `interleaved`.
     """
     codes = {name: _INSIDE.format(code) if inside else code for name, code in statements.items()}
     commands = {name: [sys.executable, "-c", code] for name, code in codes.items()}
@@ -44,13 +61,13 @@ def fresh_process_seconds(statements: Mapping[str, str], rounds: int, inside: bo
 
     def process(name: str) -> Callable[[], None]:
         def start() -> None:
-            out = subprocess.run(commands[name], check=True, capture_output=True, text=True).stdout
+            out = _stdout(commands[name], "A new process")
             printed[name] += [float(out)] if inside else []
 
         return start
 
-    samples = interleaved({name: process(name) for name in commands}, rounds)
-    return printed if inside else samples
+    samples = interleaved({name: process(name) for name in commands}, rounds, errors)
+    return {name: printed[name] for name in samples} if inside else samples
 
 
 def in_process(script: Path, arguments: Sequence[str], timeout: float = 1800) -> dict[str, Any]:
@@ -59,11 +76,15 @@ def in_process(script: Path, arguments: Sequence[str], timeout: float = 1800) ->
     Raises:
         RuntimeError: It failed; the message ends with what it wrote on stderr.
     """
-    command = [sys.executable, str(script), *arguments]
+    out = _stdout([sys.executable, str(script), *arguments], script.name, timeout)
+    return dict(json.loads(out.splitlines()[-1]))
+
+
+def _stdout(command: Sequence[str], name: str, timeout: float | None = None) -> str:
     result = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     if result.returncode:
-        raise RuntimeError(f"{script.name} exited with {result.returncode}: {result.stderr.strip()[-400:]}")
-    return dict(json.loads(result.stdout.splitlines()[-1]))
+        raise RuntimeError(f"{name} exited with {result.returncode}: {result.stderr.strip()[-400:]}")
+    return result.stdout
 
 
 def median(samples: Sequence[float]) -> float:

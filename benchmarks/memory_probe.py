@@ -6,21 +6,25 @@ import json
 import sys
 from pathlib import Path
 
-from contenders import BY_KEY
 from job import Encode, Setting
-from peers_ours import encoder_of
+from peers_ours import encoder_of, int8, ours
 from resident import resident_mb, sampled
 from sentences import text_of
 
 from ditto_fast.heads import Head
 
 ONE_BATCH = "fp32-batch"
+_OURS = {"fp32": ours, "int8": int8}
 
 
 def _encode(key: str, setting: Setting, count: int) -> Encode:
     if key == ONE_BATCH:
         encoder = encoder_of(setting)
         return lambda texts: encoder.encode(texts, batch_size=count)
+    if key in _OURS:
+        return _OURS[key](setting)
+    from contenders import BY_KEY  # and with it torch, which ours need not load
+
     return BY_KEY[key].build(setting)
 
 

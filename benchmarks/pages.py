@@ -12,7 +12,8 @@ from measure import median
 from names import name_of
 from plots import PLOTS, THROUGHPUT, drawn
 from records import MINILM, Records, spread
-from sections import SECTIONS, not_measured, steady, table
+from section_tables import not_measured, reason, table
+from sections import SECTIONS, steady
 from targets import TARGETS
 from workspace import RANDOM_BASE
 
@@ -23,10 +24,13 @@ Written by `python benchmarks/run.py --report` from benchmarks/results/*.jsonl. 
 measures on your machine (`--quick` for small sizes), `--compare A.jsonl B.jsonl` shows what changed.
 
 Vectors are checked against independent code on the very sentences that are timed, before any time is taken: fp32 within
-the tolerance, int8 by cosine. Contenders take turns in each round (A B C A B C), and ratios are taken round by round:
-median, and range in brackets. Sentences are distinct, so that computing each text once gains nothing. All contenders
-get the same number of threads. The floor is the model's matrix products with weights at FastEncoder's batches, by the
-same runtime on the same threads, and nothing else.
+the tolerance, int8 by cosine. Suite scale checks the first 1,000 and gpu the first 64; heads and ray are checked after
+they are timed, and what memory and startup run is not checked there. Contenders take turns in each round (A B C A B C);
+suites heads, ray, memory and startup run each way in processes of its own, one after another, of which only startup's
+take turns. Ratios are taken round by round: median, and range in brackets. Sentences are distinct, so that computing
+each text once gains nothing. All contenders get the same number of threads. The floor is the model's matrix products
+with weights, in fp32, at FastEncoder's batches, by the same runtime on the same threads, and nothing else; int8's
+fraction of the floor is against these fp32 products, too.
 """
 _RANDOM = " (random weights)"  # as fast as trained ones, and vectors of no use
 
@@ -34,13 +38,21 @@ _RANDOM = " (random weights)"  # as fast as trained ones, and vectors of no use
 def _machine(row: Row) -> str:
     packages = ("onnxruntime", "torch", "transformers", "sentence-transformers", "openvino", "fastembed")
     versions = ", ".join(f"{name} {row['versions'][name]}" for name in packages if name in row["versions"])
-    instructions = " with " + ", ".join(row["instructions"]) if row.get("instructions") else ""
     changes = " with uncommitted changes" if row["dirty"] else ""
     return (
-        f"{row['model']}, head {row['head']}, {row['threads']} thread{'s' * (row['threads'] > 1)} of "
-        f"{row['cpu']}{instructions}; {versions}; "
-        f"commit {row['commit'][:10]}{changes}, {row['started'][:10]}, load average {row['load']:.1f} at the start."
+        f"{row['model']}, head {row['head']}, {_threads(row)}; {versions}; commit {_commit(row)}{changes}, "
+        f"{row['started'][:10]}, load average {row['load']:.1f} at the start."
     )
+
+
+def _threads(row: Row) -> str:
+    """The processor, and how much of it was used."""
+    instructions = " with " + ", ".join(row["instructions"]) if row.get("instructions") else ""
+    return f"{row['threads']} thread{'s' * (row['threads'] > 1)} of {row['cpu']}{instructions}"
+
+
+def _commit(row: Row) -> str:
+    return row["commit"][:10] or "unknown"
 
 
 def _throughput(records: Records, model: str) -> str:
@@ -48,10 +60,8 @@ def _throughput(records: Records, model: str) -> str:
     for row in sorted(records.suite("cpu", model), key=lambda row: [*BY_KEY, FLOOR].index(row["contender"])):
         key = row["contender"]
         how = BY_KEY[key].how if key in BY_KEY else "weights only, FastEncoder's batches"
-        if "seconds" not in row:
-            rows.append(
-                [name_of(key), how, row.get("missing") or "failed: " + row["error"].split("\n")[0][:80], "", ""]
-            )
+        if not row.get("seconds"):
+            rows.append([name_of(key), how, reason(row), "", ""])
             continue
         against = records.ratio("cpu", suite_cpu.CASE, BASELINE, key, model)
         of_floor = records.ratio("cpu", suite_cpu.CASE, FLOOR, key, model)
@@ -60,65 +70,94 @@ def _throughput(records: Records, model: str) -> str:
     return table(["contender", "how", "sentences/s", "against the first row", "of the floor"], rows, 2)
 
 
-def _sentences(rows: list[Row]) -> str:
-    timed = next(row for row in rows if row.get("seconds"))
+def _timed(records: Records, model: str = MINILM) -> list[Row]:
+    return [row for row in records.suite("cpu", model) if row.get("seconds")]
+
+
+def _sentences(timed: Row) -> str:
     return f"{timed['sentences']} sentences ({timed['source']}), median (and range) of {len(timed['seconds'])} rounds"
 
 
 def summary(records: Records) -> str:
     """What the README has between its markers."""
-    rows = records.suite("cpu")
+    rows = _timed(records)
+    if not rows:
+        return "Not measured yet: `python benchmarks/run.py --suite cpu`."
     startup = [records.row("startup", case, "fp32") for case in ("import", "cold")]
     words = ""
     if startup[0] and startup[1]:
         seconds = [median(row["seconds"]) for row in startup if row]
-        words = f" `import ditto_fast` {seconds[0]:.2f} s; a cold process to its first vector {seconds[1]:.2f} s."
+        words = (
+            f" `import ditto_fast` {seconds[0]:.2f} s; a cold process to its first vector {seconds[1]:.2f} s "
+            f"(commit {_commit(startup[0])})."
+        )
     picture = f"![{PLOTS[THROUGHPUT]}](docs/benchmarks/{THROUGHPUT})"
-    return f"{_throughput(records, MINILM)}\n\n{picture}\n\n{_sentences(rows)}; {_machine(rows[0])}{words}"
+    return f"{_throughput(records, MINILM)}\n\n{picture}\n\n{_sentences(rows[0])}; {_machine(rows[0])}{words}"
 
 
 def _targets(records: Records) -> str:
+    notes = ["The targets were set on a two-core machine with AVX2 and no VNNI.", _machines(records), _shares(records)]
+    notes.append(_load(records))
     rows = (target.cells(records) for target in TARGETS)
-    note = (
-        "The targets were set on a two-core machine with AVX2 and no VNNI. With AVX-512 torch gains more than ONNX "
-        "Runtime, so that ratios to torch are smaller; with VNNI int8 gains more."
+    return f"{' '.join(filter(None, notes))}\n\n{table(['target', 'wanted', 'measured', ''], rows)}"
+
+
+def _machines(records: Records) -> str:
+    """What the records were measured on, and by which suites where that is not one."""
+    suites: dict[str, list[str]] = {}
+    for row in records.rows:
+        suites.setdefault(_threads(row), []).append(row["suite"])
+    if len(suites) < 2:
+        return "".join(f"The records are of {machine}." for machine in suites)
+    each = (f"{machine} ({', '.join(dict.fromkeys(names))})" for machine, names in suites.items())
+    return f"**The records are of more than one machine or number of threads**: {'; '.join(each)}."
+
+
+def _shares(records: Records) -> str:
+    """Where fp32's time goes."""
+    spent = records.row("profile", suite_cpu.CASE, "fp32")
+    if spent is None:
+        return ""
+    products = sum(spent["shares"].get(name, 0) for name in suite_profile.PRODUCTS)
+    others = [name for name in spent["shares"] if name not in suite_profile.PRODUCTS]
+    largest = sorted(others, key=lambda name: -spent["shares"][name])[:3]
+    shares = ", ".join(f"{name} {spent['shares'][name]:.0%}" for name in largest)
+    return (
+        f"Of fp32's time inside operators {products:.0%} are the floor's own products; the largest of the rest "
+        f"are ONNX Runtime's kernels {shares} (Where the time goes)."
     )
-    if spent := records.row("profile", suite_cpu.CASE, "fp32"):
-        products = sum(spent["shares"].get(name, 0) for name in suite_profile.PRODUCTS)
-        others = [name for name in spent["shares"] if name not in suite_profile.PRODUCTS]
-        largest = sorted(others, key=lambda name: -spent["shares"][name])[:3]
-        shares = ", ".join(f"{name} {spent['shares'][name]:.0%}" for name in largest)
-        note += (
-            f" Of fp32's time inside operators {products:.0%} are the floor's own products; the largest of the rest "
-            f"are ONNX Runtime's kernels {shares} (Where the time goes)."
-        )
-    busiest = max(records.rows, key=lambda row: row["load"])
-    if busiest["load"] > busiest["cpus"]:
-        note += (
-            f" **The load average was {busiest['load']:.1f} on {busiest['cpus']} cores when suite {busiest['suite']} "
-            "began**, from other jobs or from the suite before it: times may not be those of a quiet machine, and a "
-            "ratio is no better than its range."
-        )
-    return f"{note}\n\n{table(['target', 'wanted', 'measured', ''], rows)}"
+
+
+def _load(records: Records) -> str:
+    """A warning where the machine was not quiet."""
+    busiest = max(records.rows, key=lambda row: row["load"], default=None)
+    if busiest is None or busiest["load"] <= busiest["cpus"]:
+        return ""
+    return (
+        f"**The load average was {busiest['load']:.1f} on {busiest['cpus']} cores when suite {busiest['suite']} "
+        "began**, from other jobs or from the suite before it: times may not be those of a quiet machine, and a "
+        "ratio is no better than its range."
+    )
 
 
 def document(records: Records) -> str:
-    """The text of docs/benchmarks.md: a section for each suite that has records."""
+    """The text of docs/benchmarks.md: a section for each suite that has figures."""
     parts = [_METHOD, "## Targets\n", _targets(records), ""]
-    models = dict.fromkeys(row["model"] for row in records.rows if row["suite"] == "cpu")
+    models = dict.fromkeys(row["model"] for row in records.rows)
     for model in sorted(models, key=lambda model: model != MINILM):
-        rows = records.suite("cpu", model)
-        parts += [
-            f"## Throughput: {model}{_RANDOM * (model == RANDOM_BASE)}\n",
-            _throughput(records, model),
-            "",
-            f"{_sentences(rows)}; {_machine(rows[0])}\n",
-        ]
+        if rows := _timed(records, model):
+            parts += [
+                f"## Throughput: {model}{_RANDOM * (model == RANDOM_BASE)}\n",
+                _throughput(records, model),
+                "",
+                f"{_sentences(rows[0])}; {_machine(rows[0])}\n",
+            ]
     for suite, (title, body) in SECTIONS.items():
-        if rows := records.suite(suite):
+        if rows := records.measured(suite):
             parts += [f"## {title}\n", body(records), "", f"{_machine(rows[0])}\n"]
     if records.row("memory", suite_memory.STEADY, "int8"):
         parts += ["## Steady memory\n", steady(records), ""]
-    parts += ["## Plots\n", *(f"![{title}](benchmarks/{file})\n" for file, title in drawn(records).items())]
+    if plots := drawn(records):
+        parts += ["## Plots\n", *(f"![{title}](benchmarks/{file})\n" for file, title in plots.items())]
     parts += ["## Not measured\n", not_measured(records), ""]
     return "\n".join(parts)

@@ -2,25 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from job import Encode, Setting, Vectors
+from numpy.typing import NDArray
 from workspace import exported, plain_onnx
 
 from ditto_fast.artifact import Manifest, graph_file
-from ditto_fast.batches import CPU_RULE, graph_inputs, pad, plan_batches
+from ditto_fast.batches import CPU_RULE, IntArray, graph_inputs, pad, plan_batches
 from ditto_fast.errors import OptionError
 from ditto_fast.pooling import normalize
 from ditto_fast.tokenizer import Tokenizer
 
-_OPENVINO_TOKENS = 512  # of a batch
+OPENVINO_TOKENS = 512  # of a batch
+_Batches = Iterator[tuple[IntArray, dict[str, NDArray[np.int64]]]]
 _FASTEMBED_NAME = "ditto-fast/benchmark"
 
 
-def openvino(setting: Setting) -> Encode:
-    """OpenVINO on our embedding graph without ONNX Runtime's own operators (optimize="basic")."""
+def openvino(setting: Setting, tokens: int = OPENVINO_TOKENS) -> Encode:
+    """OpenVINO on our embedding graph without ONNX Runtime's own operators, by batches of so many tokens."""
+    hidden = Manifest.read(setting.export).hidden_size
+    compiled, batches = _openvino(setting, tokens, {"PERFORMANCE_HINT": "LATENCY"})
+
+    def encode(sentences: list[str]) -> Vectors:
+        vectors = np.empty((len(sentences), hidden), np.float32)
+        for rows, inputs in batches(sentences):
+            vectors[rows] = compiled(inputs)[compiled.output(0)]
+        return vectors
+
+    return encode
+
+
+def openvino_requests(setting: Setting) -> Encode:
+    """The same with the throughput hint and as many requests at once as there are threads."""
+    import openvino as ov
+
+    hidden = Manifest.read(setting.export).hidden_size
+    hints = {"PERFORMANCE_HINT": "THROUGHPUT", "NUM_STREAMS": setting.threads}
+    compiled, batches = _openvino(setting, OPENVINO_TOKENS, hints)
+    requests: Any = ov.AsyncInferQueue(compiled, setting.threads)
+
+    def encode(sentences: list[str]) -> Vectors:
+        vectors = np.empty((len(sentences), hidden), np.float32)
+
+        def keep(request: Any, rows: IntArray) -> None:
+            vectors[rows] = request.get_output_tensor(0).data
+
+        requests.set_callback(keep)
+        for rows, inputs in batches(sentences):
+            requests.start_async(inputs, rows)
+        requests.wait_all()
+        return vectors
+
+    return encode
+
+
+def _openvino(setting: Setting, tokens: int, hints: dict[str, Any]) -> tuple[Any, Callable[[list[str]], _Batches]]:
+    """The compiled graph, and what makes its batches: positions of the sentences, and inputs."""
     import openvino as ov
 
     folder = exported(setting.checkpoint, setting.head, optimize="basic", precision=("fp32",))
@@ -28,23 +69,17 @@ def openvino(setting: Setting) -> Encode:
     tokenizer = Tokenizer(folder, setting.max_seq_length or manifest.max_seq_length)
     core: Any = ov.Core()
     # fp32 by name: some CPUs would compute in bf16
-    settings = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": setting.threads,
-        "INFERENCE_PRECISION_HINT": "f32",
-    }
+    settings = {**hints, "INFERENCE_NUM_THREADS": setting.threads, "INFERENCE_PRECISION_HINT": "f32"}
     compiled: Any = core.compile_model(str(folder / graph_file("embedding")), "CPU", settings)
     names = [port.any_name for port in compiled.inputs]
 
-    def encode(sentences: list[str]) -> Vectors:
+    def batches(sentences: list[str]) -> _Batches:
         token_ids = tokenizer(sentences)
-        vectors = np.empty((len(sentences), manifest.hidden_size), np.float32)
-        for batch in plan_batches([len(ids) for ids in token_ids], replace(CPU_RULE, max_tokens=_OPENVINO_TOKENS)):
-            ids, mask = pad([token_ids[i] for i in batch], manifest.pad_token_id)
-            vectors[batch] = compiled(graph_inputs(ids, mask, names))[compiled.output(0)]
-        return vectors
+        for rows in plan_batches([len(ids) for ids in token_ids], replace(CPU_RULE, max_tokens=tokens)):
+            ids, mask = pad([token_ids[i] for i in rows], manifest.pad_token_id)
+            yield rows, graph_inputs(ids, mask, names)
 
-    return encode
+    return compiled, batches
 
 
 def openvino_backend(setting: Setting) -> Encode:

@@ -7,12 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import suite_cpu
 import suite_length
 import suite_memory
 import suite_scale
 from contenders import BY_KEY
 from gemm_floor import FLOOR
-from measure import median, ratios
+from measure import median
 from names import name_of
 from records import Records
 
@@ -33,8 +34,8 @@ def bars(records: Records, file: str) -> dict[str, float]:
     rows = [row for row in records.suite("cpu") if row.get("seconds")]
     if file == THROUGHPUT:
         return {name_of(row["contender"]): row["sentences"] / median(row["seconds"]) for row in rows}
-    floors = [row["seconds"] for row in rows if row["contender"] == FLOOR]
-    return {name_of(row["contender"]): ratios(floors[0], row["seconds"])[0] for row in rows if floors}
+    fractions = {row["contender"]: records.ratio("cpu", suite_cpu.CASE, FLOOR, row["contender"]) for row in rows}
+    return {name_of(key): fraction[0] for key, fraction in fractions.items() if fraction}
 
 
 def lines(records: Records, file: str) -> Lines:

@@ -29,8 +29,12 @@ _VERSIONED = (
 _INSTRUCTIONS = ("avx2", "avx512f", "avx_vnni", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")
 
 
-def _git(*arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=_ROOT, capture_output=True, text=True).stdout.strip()
+def _git(*arguments: str) -> str | None:
+    """What git prints, None where it is not installed or refuses."""
+    try:
+        return subprocess.run(["git", *arguments], cwd=_ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def _processor() -> dict[str, Any]:
@@ -55,7 +59,8 @@ def _versions() -> dict[str, str]:
 
 
 def environment() -> dict[str, Any]:
-    """Machine, its load, versions and commit."""
+    """Machine, its load, versions and commit; a tree that git does not vouch for counts as changed."""
+    commit = _git("rev-parse", "HEAD")
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         **_processor(),
@@ -63,8 +68,8 @@ def environment() -> dict[str, Any]:
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else 0.0,
         "python": platform.python_version(),
         "versions": _versions(),
-        "commit": _git("rev-parse", "HEAD"),
-        "dirty": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "commit": commit or "",
+        "dirty": not commit or _git("status", "--porcelain", "--untracked-files=no") != "",
     }
 
 

@@ -10,6 +10,7 @@ from job import Row
 from measure import ratios
 
 MINILM = "all-MiniLM-L6-v2"
+CRASHED = "suite"  # the case of the one row of a suite that an error ended
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Records:
     @classmethod
     def read(cls, *paths: Path) -> Records:
         """The newest run of each suite and model in .jsonl files."""
-        rows = [json.loads(line) for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+        rows = [json.loads(line) for line in lines if line.strip()]
         newest: dict[tuple[str, str], str] = {}
         for row in rows:
             key = (row["suite"], row["model"])
@@ -33,24 +35,28 @@ class Records:
         return cls(tuple(row for row in rows if row["started"] == newest[row["suite"], row["model"]]))
 
     def suite(self, suite: str, model: str = MINILM) -> list[Row]:
-        """The rows of one suite."""
-        return [row for row in self.rows if (row["suite"], row["model"]) == (suite, model)]
+        """The rows of one suite, without the one that says that it crashed."""
+        rows = [row for row in self.rows if (row["suite"], row["model"]) == (suite, model)]
+        return [row for row in rows if row["case"] != CRASHED]
+
+    def measured(self, suite: str, model: str = MINILM) -> list[Row]:
+        """The rows of one suite that have figures."""
+        return [row for row in self.suite(suite, model) if not {"error", "missing"} & set(row)]
 
     def row(self, suite: str, case: str, contender: str, model: str = MINILM) -> Row | None:
         """One row that was measured, None where there is none."""
-        for row in self.suite(suite, model):
-            if (row["case"], row["contender"]) == (case, contender) and not {"error", "missing"} & set(row):
-                return row
-        return None
+        rows = self.measured(suite, model)
+        return next((row for row in rows if (row["case"], row["contender"]) == (case, contender)), None)
 
     def ratio(
         self, suite: str, case: str, slow: str, fast: str, model: str = MINILM
     ) -> tuple[float, float, float] | None:
-        """Median, least and largest of slow/fast over the rounds, None where one was not measured."""
-        rows = [self.row(suite, case, contender, model) for contender in (slow, fast)]
-        if rows[0] is None or rows[1] is None:
+        """Median, least and largest of slow/fast over the rounds, None where they did not both do the same rounds."""
+        rows = [self.row(suite, case, contender, model) or {} for contender in (slow, fast)]
+        samples = [row.get("seconds", []) for row in rows]
+        if not samples[0] or len(samples[0]) != len(samples[1]):
             return None
-        return ratios(rows[0]["seconds"], rows[1]["seconds"])
+        return ratios(*samples)
 
 
 def spread(ratio: tuple[float, float, float] | None, form: str = "{:.2f}x") -> str:

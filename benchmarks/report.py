@@ -8,14 +8,23 @@ from pages import document, summary
 from plots import write_plots
 from records import Records
 
+from ditto_fast.errors import DataError
+
 ROOT = Path(__file__).resolve().parents[1]
 START, END = "<!-- benchmark: python benchmarks/run.py --report -->", "<!-- end of benchmark -->"
 README, DOCUMENT, FOLDER = ROOT / "README.md", ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks"
 
 
 def committed() -> Records:
-    """The newest runs in benchmarks/results."""
-    return Records.read(*sorted((ROOT / "benchmarks" / "results").glob("*.jsonl")))
+    """The newest runs in benchmarks/results.
+
+    Raises:
+        DataError: One is a quick run, whose figures are not for publishing.
+    """
+    records = Records.read(*sorted((ROOT / "benchmarks" / "results").glob("*.jsonl")))
+    if quick := sorted({row["suite"] for row in records.rows if row.get("quick")}):
+        raise DataError(f"benchmarks/results has --quick runs of {', '.join(quick)}: run without, and remove these.")
+    return records
 
 
 def updated(readme: str, table: str) -> str:

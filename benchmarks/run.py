@@ -11,6 +11,7 @@ from compare import print_comparison
 from contenders import BY_KEY
 from job import Job, Row, Setting, failure
 from record import append, environment
+from records import CRASHED
 from report import write_report
 from sentences import load_sentences, senteval_folder
 from suites import DEFAULT, SUITES
@@ -28,9 +29,9 @@ def _benchmark(
     model: Annotated[str | None, typer.Option(help=f"Folder, hub id or {RANDOM_BASE}; all-MiniLM-L6-v2.")] = None,
     head: Annotated[str, typer.Option(help="LAYER-HEAD.")] = "1-10",
     senteval: Annotated[Path | None, typer.Option(help="Folder that holds downstream/.")] = None,
-    sentences: Annotated[int, typer.Option(help="How many sentences.")] = 1500,
-    rounds: Annotated[int, typer.Option(help="Timed rounds, interleaved.")] = 5,
-    threads: Annotated[int | None, typer.Option(help="Threads of every contender; all by default.")] = None,
+    sentences: Annotated[int, typer.Option(help="How many sentences.", min=1)] = 1500,
+    rounds: Annotated[int, typer.Option(help="Timed rounds, interleaved.", min=1)] = 5,
+    threads: Annotated[int | None, typer.Option(help="Threads of every contender; all by default.", min=1)] = None,
     peers: Annotated[str | None, typer.Option(help=f"KEY[,KEY] of {', '.join(BY_KEY)}; all by default.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes, 3 rounds: under two minutes.")] = False,
     out: Annotated[Path, typer.Option(help="JSON lines are added to it.")] = Path(".demo/benchmark.jsonl"),
@@ -55,29 +56,31 @@ def _benchmark(
     export = exported(checkpoint, Head.parse(head), precision=("fp32", "int8"))
     setting = Setting(checkpoint, export, Head.parse(head), threads or available_cpus())
     job = Job(setting, texts, rounds, quick, asked, senteval_folder(senteval))
-    common = {**environment(), "model": checkpoint.name, "head": head, "source": source, "threads": setting.threads}
+    about: dict[str, Any] = {"model": checkpoint.name, "head": head, "source": source, "threads": setting.threads}
+    about |= {"quick": quick, "rounds": rounds}
     failed = False
     for name in names:
         stderr.print(f"suite {name} ...", style="dim")
-        rows = list(_recorded(name, job, common, out))
-        print_suite(name, rows, common)
+        rows = list(_recorded(name, job, about, out))
+        print_suite(name, rows, about)
         failed = failed or any("error" in row for row in rows)
     stderr.print(f"recorded in {out}", style="dim", highlight=False)
     if failed:
         raise typer.Exit(1)
 
 
-def _recorded(name: str, job: Job, common: dict[str, Any], out: Path) -> Iterator[Row]:
-    """The rows of a suite, each recorded as it comes, so that a later failure loses none."""
+def _recorded(name: str, job: Job, about: dict[str, Any], out: Path) -> Iterator[Row]:
+    """The rows of a suite, each recorded as it comes, so that a later failure loses none; all say when it began."""
+    common = {**environment(), **about, "suite": name}
 
     def rows() -> Iterable[Row]:
         try:
             yield from SUITES[name](job)
         except Exception as error:  # of any library: it becomes a row
-            yield failure("suite", name, error)
+            yield failure(CRASHED, name, error)
 
     for row in rows():
-        append(out, [{**common, "suite": name, **row}])
+        append(out, [{**common, **row}])
         yield row
 
 

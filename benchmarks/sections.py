@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+import suite_gpu
 import suite_heads
 import suite_latency
 import suite_length
@@ -15,10 +16,10 @@ import suite_scale
 from contenders import BASELINE
 from head_cost import cost
 from heads_probe import ONE_PASS
-from job import Row
 from measure import median, percentile
 from names import name_of
 from records import Records, spread
+from section_tables import on_gpu, table, times
 
 _STEADY = (
     "Many sentences of mixed lengths through one FastEncoder, then a tenth as many of at most five words; and "
@@ -45,14 +46,11 @@ _PROFILE = (
     "texts. What the floor has is the products with weights; what is under 0.5 % everywhere is left out."
 )
 _LEAST_SHARE = 0.005
-
-
-def table(header: Iterable[str], rows: Iterable[Iterable[str]], text_columns: int = 1) -> str:
-    """A Markdown table; all but the first columns are figures."""
-    names = list(header)
-    marks = ["---"] * text_columns + ["---:"] * (len(names) - text_columns)
-    lines = [f"| {' | '.join(names)} |", f"|{'|'.join(marks)}|"]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
+_KERNELS = (
+    "fp16 tensors that are on the card, batches of B texts of T tokens; the floor and the work that rates count are "
+    "those of docs/kernels.md."
+)
+_GPU = f"Texts of {suite_gpu.TOKENS} tokens, from text to vectors; the floor is the card's matrix rate, as measured."
 
 
 def _lengths(records: Records) -> str:
@@ -129,18 +127,6 @@ def _precision(records: Records) -> str:
     return table(header, rows)
 
 
-def _plain(records: Records, suite: str) -> str:
-    """Sentences a second and ratios to the first row of each case."""
-    rows = []
-    first: dict[str, str] = {}
-    for row in (row for row in records.suite(suite) if row.get("seconds")):
-        case, key = row["case"], row["contender"]
-        ratio = records.ratio(suite, case, first.setdefault(case, key), key)
-        speed = f"{row['sentences'] / median(row['seconds']):.0f}" if "sentences" in row else ""
-        rows.append([case, name_of(key), f"{median(row['seconds']):.2f}", speed, spread(ratio)])
-    return table(["case", "", "seconds", "sentences/s", "against the first of the case"], rows, 2)
-
-
 def _scale(records: Records) -> str:
     """Calls, then files."""
     memory = [
@@ -149,7 +135,7 @@ def _scale(records: Records) -> str:
         if "peak_mb" in row
     ]
     files = table(["rows of a file", "MB after loading", "peak MB"], memory, 0)
-    return f"{_SCALE}\n\n{_plain(records, 'scale')}\n\n{_FILES}\n\n{files}"
+    return f"{_SCALE}\n\n{times(records, 'scale')}\n\n{_FILES}\n\n{files}"
 
 
 def _profile(records: Records) -> str:
@@ -179,21 +165,6 @@ def _heads(records: Records) -> str:
     header = ["", "seconds a run", "heads a run", "seconds, all heads", "the pass against it", "peak MB"]
     note = f"{words}Each way in a process of its own, loaded and exported before it is timed."
     return f"{note}\n\n{table(header, rows)}"
-
-
-def not_measured(records: Records) -> str:
-    """A line for each contender that has no figures, and why."""
-    lines = [
-        f"- {row['suite']}, {row['model']}, {row['case']}, {name_of(row['contender'])}: {_reason(row)}"
-        for row in records.rows
-        if "missing" in row or "error" in row
-    ]
-    return "\n".join(lines) or "Nothing."
-
-
-def _reason(row: Row) -> str:
-    """Why a row has no figures, in one line."""
-    return str(row["missing"]) if "missing" in row else f"failed: {row['error'].splitlines()[0][:100]}"
 
 
 def _ray(records: Records) -> str:
@@ -227,8 +198,10 @@ SECTIONS: dict[str, tuple[str, Callable[[Records], str]]] = {
     "profile": ("Where the time goes", _profile),
     "heads": ("All heads in one pass", _heads),
     "scale": ("Number of sentences", _scale),
-    "budget": ("Tokens of a batch, and layout of the threads", lambda records: _plain(records, "budget")),
-    "graphs": ("Other graphs of the model", lambda records: _plain(records, "graphs")),
+    "budget": ("Tokens of a batch, and layout of the threads", lambda records: times(records, "budget")),
+    "graphs": ("Other graphs of the model", lambda records: times(records, "graphs")),
     "ray": ("Workers of a Ray cluster", _ray),
-    "startup": ("Start", lambda records: _plain(records, "startup")),
+    "startup": ("Start", lambda records: times(records, "startup")),
+    "kernels": ("Kernels on a GPU", lambda records: on_gpu(records, "kernels", _KERNELS)),
+    "gpu": ("FastEncoder on a GPU", lambda records: on_gpu(records, "gpu", _GPU)),
 }

@@ -39,7 +39,7 @@ def load_sentences(count: int, senteval: Path | None) -> tuple[str, list[str]]:
 
 
 def synthetic_sentences(count: int, longest: int = 60, spread: float = 0.5) -> list[str]:
-    """Seeded sentences of about a dozen words, lengths like those of STS-B: a tail of long ones.
+    """Seeded distinct sentences of about a dozen words, lengths like those of STS-B: a tail of long ones.
 
     Args:
         count: How many.
@@ -48,7 +48,11 @@ def synthetic_sentences(count: int, longest: int = 60, spread: float = 0.5) -> l
     """
     rng = np.random.default_rng(0)
     lengths = np.clip(rng.lognormal(2.3, spread, count).astype(int), 3, longest)
-    return [" ".join(rng.choice(_WORDS, n)) for n in lengths]
+    sentences: dict[str, None] = {}
+    for number, length in enumerate(lengths, 1):
+        while len(sentences) < number:  # draws again what was there before
+            sentences[" ".join(rng.choice(_WORDS, length))] = None
+    return list(sentences)
 
 
 def text_of(words: int, seed: int) -> str:

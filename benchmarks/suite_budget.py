@@ -1,4 +1,4 @@
-"""Suite budget: what the rule of batches rests on, CPU_RULE and the sharing of short lists, and the threads' layout."""
+"""Suite budget: what CPU_RULE and the sharing of short lists rest on, the threads' layout, and OpenVINO's batches."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from contenders import BY_KEY, missing_rows
 from job import Encode, Job, Row, Setting, Vectors, failure, parts
 from measure import interleaved
+from peers_onnx import OPENVINO_TOKENS, openvino, openvino_requests
 from peers_ours import encoder_of
 
 from ditto_fast import FastEncoder
@@ -18,6 +20,8 @@ from ditto_fast.tolerances import within
 _BUDGETS = (CPU_RULE.max_tokens, 64, 128, 256, 512, 1024, 2048)
 _RUNS = (CPU_RULE.run_tokens, 0, 4, 16, 32)
 _CALLS = (20, 100)  # texts
+_OPENVINO = "OpenVINO on our graph, latency hint"
+_OPENVINO_BUDGETS = (OPENVINO_TOKENS, 256, 1024, 2048)
 
 
 def _inside(setting: Setting) -> FastEncoder:
@@ -54,6 +58,10 @@ def cases(setting: Setting) -> Iterator[tuple[str, Mapping[str, Encode]]]:
     yield f"what a run counts as, {size} texts a call", runs
     layouts = {f"{threads} x 1": encoder.encode, f"1 x {threads}": _inside(setting).encode}
     yield "layout, batches x threads in each", layouts
+    if not BY_KEY["openvino"].missing():
+        ways = {f"{tokens} tokens": openvino(setting, tokens) for tokens in _OPENVINO_BUDGETS}
+        requests = {f"{OPENVINO_TOKENS} tokens, throughput hint, one request a thread": openvino_requests(setting)}
+        yield _OPENVINO, ways | requests
 
 
 def suite(job: Job) -> Iterator[Row]:
@@ -68,3 +76,4 @@ def suite(job: Job) -> Iterator[Row]:
                 yield failure(case, name, ValueError("its vectors are not those of the default"))
         for name, seconds in interleaved(functions, job.rounds).items():
             yield {"case": case, "contender": name, "seconds": seconds, "sentences": len(job.texts)}
+    yield from missing_rows([BY_KEY["openvino"]], _OPENVINO)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from contenders import chosen
 from gate import admit, timed
@@ -15,4 +16,4 @@ CASE = "throughput"
 def suite(job: Job) -> Iterator[Row]:
     """One row a contender, and one of the floor."""
     admitted = admit(chosen(job), job.setting, job.texts, CASE)
-    yield from timed(admitted, job.texts, CASE, job.rounds, floor(job.setting, job.texts))
+    yield from timed(admitted, job.texts, CASE, job.rounds, partial(floor, job.setting, job.texts))

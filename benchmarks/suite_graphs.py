@@ -1,16 +1,17 @@
-"""Suite graphs: the same model as other graphs of it, on one thread and equal inputs; none may be faster than ours."""
+"""Suite graphs: the same model as other graphs of it, on one thread and equal inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import onnx
 import onnxruntime
 from gate import require_equal
-from job import Job, Row
+from job import Job, Row, Setting
 from measure import interleaved
 from numpy.typing import NDArray
 from workspace import exported
@@ -37,6 +38,15 @@ def masked_fusion(source: Path, target: Path) -> Path:
     return target
 
 
+def _sessions(setting: Setting) -> dict[str, onnxruntime.InferenceSession]:
+    """A session of one thread for each graph."""
+    folders = {level: exported(setting.checkpoint, setting.head, optimize=level) for level in ("basic", "none")}
+    paths = {name: folder / graph_file("embedding") for name, folder in {"full": setting.export, **folders}.items()}
+    with TemporaryDirectory() as folder:
+        paths["full, always masked"] = masked_fusion(paths["full"], Path(folder) / "masked.onnx")
+        return {name: open_session(path, "cpu", num_threads=1) for name, path in paths.items()}
+
+
 def _repeat(session: onnxruntime.InferenceSession, feeds: dict[str, NDArray[np.int64]]) -> None:
     for _ in range(_RUNS):
         session.run(None, feeds)
@@ -44,14 +54,9 @@ def _repeat(session: onnxruntime.InferenceSession, feeds: dict[str, NDArray[np.i
 
 def suite(job: Job) -> Iterator[Row]:
     """A row a graph and length, ours ("full") first; batches of one length, and of a half-padded pair."""
-    folders = {
-        level: exported(job.setting.checkpoint, job.setting.head, optimize=level) for level in ("full", "basic", "none")
-    }
-    paths = {level: folder / graph_file("embedding") for level, folder in folders.items()}
-    paths["full, always masked"] = masked_fusion(paths["full"], folders["full"] / "masked.onnx")
-    sessions = {name: open_session(path, "cpu", num_threads=1) for name, path in paths.items()}
+    sessions = _sessions(job.setting)
     inputs = [node.name for node in sessions["full"].get_inputs()]
-    vocab_size = Manifest.read(folders["full"]).vocab_size
+    vocab_size = Manifest.read(job.setting.export).vocab_size
     for tokens in LENGTHS:
         for padded in (False, True):
             ids = np.random.default_rng(tokens).integers(vocab_size // 2, vocab_size, (_TOKENS // tokens, tokens))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 
-from contenders import chosen
+from contenders import chosen, in_calls
 from gate import admit
-from job import Encode, Job, Row, parts
+from job import Encode, Job, Row, failure, parts
 from measure import interleaved, percentile
 
 PAUSED, IN_A_ROW = "after a pause", "one after another"
@@ -20,13 +21,21 @@ _AMONG = ("eager", "sdpa", "st", "st-onnx", "openvino", "fastembed", "fp32", "in
 def suite(job: Job) -> Iterator[Row]:
     """A row a case and contender: seconds of each sentence; all do one part of the sentences before the next part."""
     texts = job.texts[: _RUN if job.quick else 10 * _RUN]
-    admitted = admit(chosen(job, _AMONG), job.setting, texts, PAUSED)
+    contenders = [replace(contender, build=cache(contender.build)) for contender in chosen(job, _AMONG)]
+    # one text may take another way than many: what is checked and warmed is what is timed
+    admitted = admit([in_calls(contender, 1) for contender in contenders], job.setting, texts, PAUSED)
     yield from admitted.rows
+    encoders = {each.key: each.build(job.setting) for each in contenders if each.key in admitted.encoders}
     for case, size in zip(CASES, (1, _RUN), strict=True):
-        samples: dict[str, list[float]] = {key: [] for key in admitted.encoders}
+        samples: dict[str, list[float]] = {key: [] for key in encoders}
+        errors: dict[str, Exception] = {}
         for part in parts(texts, size):
-            interleaved({key: partial(_each, admitted.encoders[key], part, samples[key]) for key in samples}, 1)
+            rest = {key: encode for key, encode in encoders.items() if key not in errors}
+            interleaved({key: partial(_each, rest[key], part, samples[key]) for key in rest}, 1, errors)
         for key, seconds in samples.items():
+            if key in errors:
+                yield failure(case, key, errors[key])
+                continue
             yield {
                 "case": case,
                 "contender": key,

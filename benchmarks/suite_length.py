@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
-import numpy as np
-from contenders import Contender, chosen
+from contenders import chosen, in_calls
 from gate import admit, timed
 from gemm_floor import floor
-from job import Encode, Job, Row, Setting, parts
+from job import Job, Row
 from sentences import text_of
 
 from ditto_fast.artifact import Manifest
@@ -41,16 +40,6 @@ def suite(job: Job) -> Iterator[Row]:
             texts = [text_of(tokens, seed) for seed in range(max(1, total // tokens))]
             case = case_of(tokens, size)
             admitted = admit([in_calls(contender, size) for contender in contenders], setting, texts, case)
-            for row in timed(admitted, texts, case, job.rounds, floor(setting, texts, size)):
+            for row in timed(admitted, texts, case, job.rounds, partial(floor, setting, texts, size)):
                 if "missing" not in row or case == case_of(LENGTHS[0], SIZES[0]):  # who is missing is so once
                     yield {**row, "tokens": tokens * len(texts), "length": tokens, "size": size}
-
-
-def in_calls(contender: Contender, size: int) -> Contender:
-    """The contender when it is given so many texts a call."""
-
-    def build(setting: Setting) -> Encode:
-        encode = contender.build(setting)
-        return lambda texts: np.concatenate([encode(part) for part in parts(texts, size)])
-
-    return replace(contender, build=build)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from contenders import BY_KEY, chosen
+from contenders import BY_KEY, chosen, missing_rows
 from job import Job, Row, failure
 from measure import in_process
 from memory_probe import ONE_BATCH
@@ -33,10 +33,7 @@ def suite(job: Job) -> Iterator[Row]:
     for tokens in lengths[-1:] if job.quick else lengths:
         contenders = chosen(job, _AMONG)
         keys = [contender.key for contender in contenders if not contender.missing()]
-        for contender in contenders:
-            if missing := contender.missing():
-                said = f"not installed: {', '.join(missing)}"
-                yield {"case": case_of(tokens), "contender": contender.key, "missing": said}
+        yield from missing_rows(contenders, case_of(tokens))
         for key in [*keys, ONE_BATCH]:
             yield _probed(case_of(tokens), key, "memory_probe.py", _memory_arguments(job, key, tokens))
     count = _STEADY_QUICK if job.quick else _STEADY_SENTENCES

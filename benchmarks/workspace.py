@@ -68,8 +68,11 @@ def checkpoint_folder(model: str | None) -> Path:
 
 
 def exported(checkpoint: Path, head: Head, optimize: str = "full", precision: Sequence[str] = ("fp32",)) -> Path:
-    """Exports the checkpoint with both graphs, anew each time: a benchmark measures today's export."""
-    directory = FOLDER / f"{checkpoint.name}-{head}-{optimize}"
+    """Exports the checkpoint with both graphs, anew each time: a benchmark measures today's export.
+
+    Another optimization or other precisions have a folder of their own: one export replaces no other.
+    """
+    directory = FOLDER / "-".join((checkpoint.name, str(head), optimize, *precision))
     outputs = ("tokens", "embedding")
     export_model(checkpoint, head, directory, outputs=outputs, precision=precision, optimize=optimize, force=True)
     return directory

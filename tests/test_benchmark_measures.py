@@ -1,27 +1,21 @@
-"""What the benchmark computes from samples, shapes and records, each against what is known of it."""
+"""What the benchmark computes from samples and shapes, each against what is known of it."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-import run
 import torch
-import typer
-from compare import comparison
 from gemm_floor import batch_shapes, gemm_graph
 from gpu_rates import card, copy_bandwidth, matrix_rate
 from job import Setting
 from kernel_ways import Tensors, ditto_expected, ditto_ways, pool_expected, pool_ways
 from measure import fresh_process_seconds, in_process, percentile, ratios
-from records import Records
 from resident import resident_mb, sampled, thinned
 from suite_gpu import encoder_flops
 from suite_kernels import kernel_rows
-from targets import TARGETS
 
 from ditto_fast.heads import Head
 from ditto_fast.kernels.roofline import GPUS
@@ -115,62 +109,3 @@ def test_flops_of_an_encoder():
 
     config = BertConfig(num_hidden_layers=1, hidden_size=2, num_attention_heads=1, intermediate_size=8)
     assert encoder_flops(config, 1) == 2 * (4 * 4 + 2 * 2 * 8) + 4 * 2
-
-
-def _row(started: str, seconds: list[float], contender: str = "fp32") -> dict[str, object]:
-    return {
-        "started": started,
-        "suite": "cpu",
-        "model": "all-MiniLM-L6-v2",
-        "case": "throughput",
-        "contender": contender,
-        "seconds": seconds,
-        "cpu": "a CPU",
-        "threads": 2,
-    }
-
-
-def _write(path: Path, rows: list[dict[str, object]]) -> Path:
-    path.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    return path
-
-
-def test_the_newest_run_of_a_suite_counts(tmp_path: Path):
-    rows = [_row("2026-01-02", [1.0, 2.0]), _row("2026-01-02", [3.0, 4.0], "eager"), _row("2026-01-01", [9.0])]
-    records = Records.read(_write(tmp_path / "a.jsonl", rows))
-    assert len(records.rows) == 2
-    assert records.ratio("cpu", "throughput", "eager", "fp32") == (2.5, 2.0, 3.0)
-    assert records.ratio("cpu", "throughput", "st", "fp32") is None
-
-
-def test_comparison_tells_a_regression_from_noise(tmp_path: Path):
-    rows = [_row("1", [1.0, 1.2]), _row("1", [5.0, 7.0], "eager"), _row("1", [9.0, 9.5], "int8")]
-    rows += [_row("1", [1.0], "st"), _row("1", [1.0, 1.1], "sdpa")]
-    before = _write(tmp_path / "a.jsonl", rows)
-    rows = [_row("2", [2.0, 2.4]), _row("2", [6.0, 8.0], "eager"), _row("2", [4.0, 4.5], "int8")]
-    rows += [_row("2", [3.0], "st"), _row("2", [], "sdpa") | {"error": "RuntimeError: no"}]
-    after = _write(tmp_path / "b.jsonl", rows)
-    found = {row.key[3]: (row.ratio and round(row.ratio, 2), row.verdict) for row in comparison(before, after)}
-    assert found == {
-        "fp32": (2.0, "slower"),
-        "eager": (1.17, "within the spread"),
-        "int8": (0.46, "faster"),
-        "st": (3.0, "one sample"),
-        "sdpa": (None, "no longer measured"),
-    }
-
-
-def test_a_regression_exits_with_1(tmp_path: Path):
-    files = [_write(tmp_path / f"{name}.jsonl", [_row(name, [s, s])]) for name, s in (("1", 1.0), ("2", 2.0))]
-    with pytest.raises(typer.Exit) as exit_with:
-        run._benchmark(compare=(files[0], files[1]))
-    assert exit_with.value.exit_code == 1
-    run._benchmark(compare=(files[1], files[0]))
-
-
-def test_a_target_is_met_missed_or_not_measured():
-    target = TARGETS[0]
-    for seconds, verdict in ((3.0, "met"), (2.0, "**missed**")):
-        records = Records((_row("1", [seconds], "eager"), _row("1", [1.0])))
-        assert target.cells(records)[-1] == verdict
-    assert target.cells(Records(()))[-1] == "not measured"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +13,14 @@ import suite_heads
 import suite_length
 import suite_profile
 import suite_scale
-from contenders import BY_KEY
+from contenders import BY_KEY, in_calls
 from gate import Field
 from head_cost import cost
 from heads_probe import ONE_PASS, one_head, one_pass
 from job import Job, Setting, parts
-from pages import document
-from records import Records
-from suite_length import in_calls
+from pages import document, summary
+from plots import drawn
+from records import CRASHED, Records
 from suite_profile import operator_seconds
 from suites import SUITES
 from targets import TARGETS
@@ -139,6 +140,62 @@ def test_the_page_shows_every_suite():
     assert "Cast" not in page
     assert "252 (extrapolated) | 126.00x (108.00x to 144.00x) | 4 |" in page
     assert "126x (108x to 144x), extrapolated | met" in page
+
+
+CRASHES = tuple(_row(suite, CRASHED, suite, error="RuntimeError: it ended") for suite in SUITES)
+NO_TIME = _row("cpu", "throughput", "fp32", error="RuntimeError: no")
+UNEQUAL = tuple(
+    _row("cpu", "throughput", key, seconds=[1.0] * n) for n, key in enumerate(("eager", "fp32", "floor"), 1)
+)
+
+
+@pytest.mark.parametrize("rows", [(), CRASHES, (NO_TIME,), CRASHES[1:2], UNEQUAL, (*UNEQUAL, *CRASHES)])
+def test_the_page_and_the_summary_have_what_there_is(rows: tuple[dict[str, object], ...]):
+    page, table = document(Records(rows)), summary(Records(rows))
+    before, after = page.split("## Not measured")
+    for row in rows:
+        if row["case"] == CRASHED:
+            assert f"- {row['suite']}, all-MiniLM-L6-v2, suite, {row['suite']}: failed: RuntimeError: it ended" in after
+    assert "it ended" not in before + table
+    timed = rows[:3] == UNEQUAL
+    assert ("## Throughput" in before, "Not measured yet" in table) == (timed, not timed)
+    assert before.count("\n## ") == (3 if timed else 1)  # targets; throughput, plots
+
+
+def test_blank_lines_between_records_are_none(tmp_path: Path):
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n" + json.dumps(UNEQUAL[0]) + "\n\n")
+    assert len(Records.read(file).rows) == 1
+
+
+def test_a_floor_of_other_rounds_has_no_bars():
+    assert set(drawn(Records(UNEQUAL))) == {"throughput.svg", "floor.svg"}  # the floor's own fraction
+    assert set(drawn(Records(UNEQUAL[:2]))) == {"throughput.svg"}
+
+
+def test_the_page_says_what_it_was_measured_on():
+    rows = (_row("cpu", "throughput", "fp32", seconds=[1.0]), _row("startup", "import", "fp32", seconds=[0.1]))
+    rows += (_row("startup", "cold", "fp32", seconds=[0.4]) | {"commit": "d" * 40},)
+    other = {"cpu": "another", "threads": 1, "instructions": ["avx2", "avx512_vnni"]}
+    page = document(Records(rows))
+    assert "no VNNI. The records are of 2 threads of a CPU." in page
+    assert "torch gains more" not in page
+    page = document(Records((rows[0], rows[1] | other)))
+    machines = "2 threads of a CPU (cpu); 1 thread of another with avx2, avx512_vnni (startup)."
+    assert f"**The records are of more than one machine or number of threads**: {machines}" in page
+    assert "0.40 s (commit cccccccccc)" in summary(Records(rows))
+
+
+def test_a_gpu_has_sections_where_it_was_measured():
+    missing = _row("kernels", "kernels", "ditto_pool", missing="needs CUDA")
+    copy = _row("kernels", "device", "copy", seconds=[0.0005], gb_per_second=4000.0, gpu="A GPU")
+    pool = _row("kernels", "pool, B 1, T 2", "weighted_pool", seconds=[0.0004], gb_per_second=3900.0, of_floor=0.8)
+    half = _row("gpu", "T = 128", "fp16", seconds=[2.0], tflops=300.0, of_floor=0.6, gpu="A GPU")
+    assert "on a GPU\n" not in document(Records((missing,)))
+    page = document(Records((copy, pool, half)))
+    assert "A GPU. fp16 tensors" in page
+    assert "| pool, B 1, T 2 | weighted_pool | 0.400 | 3900 |  | 80% |" in page
+    assert "| T = 128 | ditto_fast, fp16 | 2000.000 |  | 300.0 | 60% |" in page
 
 
 def test_the_target_of_the_head_search_reads_its_record():
