@@ -217,7 +217,7 @@ def test_a_long_cell_is_whole(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("cut.txt.gz", gzip.compress(b"one\ntwo\n")[:-6], "cut short"),
+        ("cut.txt.gz", gzip.compress(b"one\ntwo\n", mtime=0)[:-6], "cut short"),  # no time in the name of a test
         ("cut.txt.zst", pyarrow.compress(b"one\n" * 99, codec="zstd", asbytes=True)[:-6], "cut short"),
         ("none.txt.gz", b"plain text", "cannot be read"),
         ("cut.parquet", parquet_bytes(TEXTS, IDS)[:-20], "cannot be read as Parquet"),
