@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,6 +27,12 @@ _BIN = Path(sys.executable).parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--senteval", type=Path, help="folder that holds downstream/ (or set DITTO_SENTEVAL)")
     parser.addoption("--node-modules", type=Path, help="a node_modules folder (or set DITTO_NODE_MODULES)")
+
+
+def pytest_configure() -> None:
+    # jobs in the background ignore interrupts, and so would the children that tests interrupt
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
