@@ -286,7 +286,7 @@ class FastEncoder:
             integer("truncate_dim", truncate_dim, 1, self.manifest.hidden_size, "the embedding's width")
         texts, single = as_texts(sentences)
         # what would be refused at the end is refused before anything is computed
-        check_quantizable(precision, len(texts), truncate_dim or self.manifest.hidden_size)
+        check_quantizable(precision, truncate_dim or self.manifest.hidden_size, len(texts))
         if convert_to_tensor:
             import_torch()
         embeddings = self._embed(texts, self._rule(batch_size, uniform_length), deduplicate, bool(show_progress_bar))

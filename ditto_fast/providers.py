@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -32,6 +33,7 @@ _HOW_TO_GET = {
 }
 
 
+@cache
 def installed_runtimes() -> list[str]:
     """The ONNX Runtime distributions that are installed; two of them overwrite each other's files."""
 
@@ -45,8 +47,11 @@ def installed_runtimes() -> list[str]:
     return [name for name in _RUNTIMES if installed(name)]
 
 
-def several_installed(runtimes: Sequence[str]) -> str:
-    """What to say where more than one is installed."""
+def several_installed() -> str:
+    """What to say where more than one runtime is installed; nothing where one is."""
+    runtimes = installed_runtimes()
+    if len(runtimes) < 2:
+        return ""
     return (
         f"{', '.join(runtimes)} are installed together and overwrite each other's files. "
         f"Run: pip uninstall -y {' '.join(runtimes)}, then install one: "
@@ -115,6 +120,4 @@ def _unavailable(name: str, available: Sequence[str]) -> ProviderError:
         f"({', '.join(installed_runtimes()) or 'unknown build'}) has {', '.join(available)}. "
         f"{_HOW_TO_GET.get(short, 'Install a build of ONNX Runtime that has it')}, or pass providers='cpu'."
     )
-    if len(installed_runtimes()) > 1:
-        message = f"{message} {several_installed(installed_runtimes())}"
-    return ProviderError(message)
+    return ProviderError(f"{message} {several_installed()}".rstrip())

@@ -11,6 +11,7 @@ from ditto_fast.checks import one_of
 from ditto_fast.errors import OptionError
 
 EMBEDDING_PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
+_RANGED = ("int8", "uint8")  # by the range of each dimension
 
 
 def quantize_embeddings(
@@ -38,7 +39,7 @@ def quantize_embeddings(
         >>> quantize_embeddings(np.array([[-1.0, 0.5], [1.0, 0.0]], np.float32), "uint8").tolist()
         [[0, 255], [255, 0]]
     """
-    check_quantizable(precision, 2 if ranges is not None else len(embeddings), embeddings.shape[-1])
+    check_quantizable(precision, embeddings.shape[-1], len(embeddings) if ranges is None else None)
     if precision in ("float32", "float16"):
         with np.errstate(over="ignore"):
             return embeddings.astype(precision, copy=False)
@@ -55,8 +56,13 @@ def quantize_embeddings(
     return integers if precision == "uint8" else (integers.astype(np.int16) - 128).astype(np.int8)
 
 
-def check_quantizable(precision: str, count: int, width: int) -> None:
-    """Passes a precision that `count` embeddings of a width can be given in, with the ranges of their own.
+def check_quantizable(precision: str, width: int, count: int | None) -> None:
+    """Passes a precision that embeddings can be given in.
+
+    Args:
+        precision: One of `EMBEDDING_PRECISIONS`.
+        width: Of an embedding.
+        count: How many there are to take the ranges from, None where these are given.
 
     Raises:
         OptionError: They cannot; the message says what can be done.
@@ -64,7 +70,7 @@ def check_quantizable(precision: str, count: int, width: int) -> None:
     one_of("precision", precision, EMBEDDING_PRECISIONS)
     if precision in ("binary", "ubinary") and width % 8:
         raise OptionError(f"precision={precision!r} needs a width of whole bytes; got {width}.")
-    if precision in ("int8", "uint8") and count == 1:
+    if precision in _RANGED and count == 1:
         raise OptionError(
             f"precision={precision!r} needs the range of each dimension, which one embedding does not give. Encode in "
             "float32 and call quantize_embeddings with the ranges of your corpus."
@@ -77,7 +83,7 @@ def check_streamable(precision: str) -> None:
     Raises:
         OptionError: It does.
     """
-    if precision in ("int8", "uint8"):
+    if precision in _RANGED:
         raise OptionError(
             f"precision={precision!r} would take other ranges in each chunk. Stream float32, and call "
             "ditto_fast.quantization.quantize_embeddings with the ranges of your corpus."

@@ -15,7 +15,6 @@ from ditto_fast.providers import (
     CPU,
     Providers,
     check_running,
-    installed_runtimes,
     resolve_providers,
     several_installed,
 )
@@ -35,8 +34,8 @@ def import_onnxruntime() -> Any:
     Warns:
         RuntimeWarning: Both of its wheels are installed.
     """
-    if len(installed_runtimes()) > 1:
-        warnings.warn(several_installed(installed_runtimes()), RuntimeWarning, stacklevel=2)
+    if said := several_installed():
+        warnings.warn(said, RuntimeWarning, stacklevel=2)
     try:
         with _no_telemetry():
             import onnxruntime

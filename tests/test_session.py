@@ -17,8 +17,8 @@ def test_without_a_runtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_with_both_wheels_it_says_so(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(providers, "version", lambda _: "1.32.0")
-    with pytest.warns(RuntimeWarning, match=r"onnxruntime, onnxruntime-gpu, .* are installed together"):
+    monkeypatch.setattr(providers, "installed_runtimes", lambda: ["onnxruntime", "onnxruntime-gpu"])
+    with pytest.warns(RuntimeWarning, match="onnxruntime, onnxruntime-gpu are installed together"):
         session.import_onnxruntime()
-    with pytest.raises(ProviderError, match=r"onnxruntime, onnxruntime-gpu, .* are installed together"):
+    with pytest.raises(ProviderError, match="onnxruntime, onnxruntime-gpu are installed together"):
         providers.resolve_providers("cuda", ["CPUExecutionProvider"])

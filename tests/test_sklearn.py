@@ -56,7 +56,9 @@ def _tiny_ditto(tiny_export: Path, tmp_path: Path, monkeypatch):
 # one text a run: the checks allow vectors of different batches less than their rounding
 @parametrize_with_checks([DittoVectorizer("tiny-ditto"), OfNumbers("tiny-ditto", batch_size=1)])
 def test_the_checks_of_scikit_learn(estimator, check):
+    before = repr(estimator)
     check(estimator)  # raises where the estimator does not do as scikit-learn's must
+    assert repr(estimator) == before
 
 
 def test_vectors_are_those_of_the_encoder(tiny_export: Path):
