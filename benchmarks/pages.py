@@ -70,17 +70,13 @@ def _throughput(records: Records, model: str) -> str:
     return table(["contender", "how", "sentences/s", "against the first row", "of the floor"], rows, 2)
 
 
-def _timed(records: Records, model: str = MINILM) -> list[Row]:
-    return [row for row in records.suite("cpu", model) if row.get("seconds")]
-
-
 def _sentences(timed: Row) -> str:
     return f"{timed['sentences']} sentences ({timed['source']}), median (and range) of {len(timed['seconds'])} rounds"
 
 
 def summary(records: Records) -> str:
     """What the README has between its markers."""
-    rows = _timed(records)
+    rows = records.timed("cpu")
     if not rows:
         return "Not measured yet: `python benchmarks/run.py --suite cpu`."
     startup = [records.row("startup", case, "fp32") for case in ("import", "cold")]
@@ -145,7 +141,7 @@ def document(records: Records) -> str:
     parts = [_METHOD, "## Targets\n", _targets(records), ""]
     models = dict.fromkeys(row["model"] for row in records.rows)
     for model in sorted(models, key=lambda model: model != MINILM):
-        if rows := _timed(records, model):
+        if rows := records.timed("cpu", model):
             parts += [
                 f"## Throughput: {model}{_RANDOM * (model == RANDOM_BASE)}\n",
                 _throughput(records, model),

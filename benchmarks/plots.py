@@ -31,7 +31,7 @@ Lines = dict[str, list[tuple[float, float]]]
 
 def bars(records: Records, file: str) -> dict[str, float]:
     """Values by contender of the plots that have bars."""
-    rows = [row for row in records.suite("cpu") if row.get("seconds")]
+    rows = records.timed("cpu")
     if file == THROUGHPUT:
         return {name_of(row["contender"]): row["sentences"] / median(row["seconds"]) for row in rows}
     fractions = {row["contender"]: records.ratio("cpu", suite_cpu.CASE, FLOOR, row["contender"]) for row in rows}

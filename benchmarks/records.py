@@ -43,6 +43,10 @@ class Records:
         """The rows of one suite that have figures."""
         return [row for row in self.suite(suite, model) if not {"error", "missing"} & set(row)]
 
+    def timed(self, suite: str, model: str = MINILM) -> list[Row]:
+        """Those of its rows that have times."""
+        return [row for row in self.suite(suite, model) if row.get("seconds")]
+
     def row(self, suite: str, case: str, contender: str, model: str = MINILM) -> Row | None:
         """One row that was measured, None where there is none."""
         rows = self.measured(suite, model)

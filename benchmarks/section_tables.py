@@ -24,7 +24,7 @@ def times(records: Records, suite: str) -> str:
     """Sentences a second and ratios to the first row of each case."""
     rows = []
     first: dict[str, str] = {}
-    for row in (row for row in records.suite(suite) if row.get("seconds")):
+    for row in records.timed(suite):
         case, key = row["case"], row["contender"]
         ratio = records.ratio(suite, case, first.setdefault(case, key), key)
         speed = f"{row['sentences'] / median(row['seconds']):.0f}" if "sentences" in row else ""
@@ -34,7 +34,7 @@ def times(records: Records, suite: str) -> str:
 
 def on_gpu(records: Records, suite: str, floor: str) -> str:
     """Milliseconds and rates on a card, and the fraction of a floor that is told in words."""
-    timed = [row for row in records.suite(suite) if row.get("seconds")]
+    timed = records.timed(suite)
     rows = []
     for row in timed:
         rates = [form.format(row[name]) if name in row else "" for name, form in _RATES]

@@ -54,7 +54,7 @@ _GPU = f"Texts of {suite_gpu.TOKENS} tokens, from text to vectors; the floor is 
 
 
 def _lengths(records: Records) -> str:
-    measured = [row for row in records.suite("length") if row.get("seconds")]
+    measured = records.timed("length")
     rows = []
     for size in suite_length.SIZES:
         for key in dict.fromkeys(row["contender"] for row in measured if row["size"] == size):
@@ -69,7 +69,7 @@ def _lengths(records: Records) -> str:
 
 
 def _latency(records: Records) -> str:
-    measured = [row for row in records.suite("latency") if row.get("seconds")]
+    measured = records.timed("latency")
     rows = []
     for key in dict.fromkeys(row["contender"] for row in measured):
         cells = []
@@ -153,7 +153,7 @@ def _profile(records: Records) -> str:
 
 def _heads(records: Records) -> str:
     rows = []
-    for row in (row for row in records.suite("heads") if row.get("seconds")):
+    for row in records.timed("heads"):
         found = cost(records, row["contender"])
         figures = [f"{median(row['seconds']):.2f}", str(row["heads"])]
         if found is not None:
