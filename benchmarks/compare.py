@@ -1,4 +1,4 @@
-"""Two files of records side by side: what became slower, and by more than its own spread, or is not measured now."""
+"""Two files of records side by side: what became slower by more than its spread, takes more memory, or has no row."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
+from contenders import BASELINE, BY_KEY, OURS
 from job import Row
 from measure import median, percentile
 from names import name_of
@@ -19,19 +20,23 @@ from ditto_fast.errors import DataError
 Key = tuple[str, str, str, str]
 
 SLOWER, FASTER, WITHIN, ONE_SAMPLE = "slower", "faster", "within the spread", "one sample"
-FAILED, ANOTHER = "no longer measured", "another workload"
+MORE, LESS, AS_MUCH = "more memory", "less memory", "about as much memory"
+FAILED, ANOTHER, NOT_ASKED = "no longer measured", "another workload", "not asked for now"
+MEMORY_MARGIN = 1.2  # times: peaks of two runs of the same code lie closer
+_SECONDS, _PEAK = "seconds", "peak_mb"
 _OF_A_RUN = ("head", "source", "quick")
 _WORKLOAD = (*_OF_A_RUN, "sentences", "tokens", "heads", "pairs")
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One row that the first file has a time of, and whose suite the second has run.
+    """One row that the first file has a time or a peak of, and whose suite the second has run.
 
     Args:
         key: Model, suite, case, contender.
-        ratio: Time after over time before, None where there is none after, or one of another workload.
-        verdict: SLOWER or FASTER where the middle halves of the samples lie apart, which of up to three are all.
+        ratio: After over before, None where there is nothing after, or something of another workload.
+        verdict: SLOWER or FASTER where the middle halves of the samples lie apart, which of up to three are all;
+            MORE or LESS where the peaks differ by more than MEMORY_MARGIN.
     """
 
     key: Key
@@ -41,15 +46,15 @@ class Compared:
     @property
     def regression(self) -> bool:
         """Whether it is worse, and not by noise."""
-        return self.verdict in (SLOWER, FAILED)
+        return self.verdict in (SLOWER, MORE, FAILED)
 
 
 def comparison(before: Records, after: Records) -> list[Compared]:
-    """What was timed before, in suites that ran after; who then failed, or has no row at all, is there too."""
+    """What was measured before, in suites that ran after; who then failed, or has no row at all, is there too."""
     new = {_key(row): row for row in after.rows}
-    ran = {_suite(row): {name: row[name] for name in _OF_A_RUN if name in row} for row in after.rows}
-    timed = [row for row in before.rows if _timed(row) and _suite(row) in ran]
-    return [_compared(row, new.get(_key(row), ran[_suite(row)])) for row in timed]
+    ran = {_suite(row): row for row in after.rows}
+    measured = [row for row in before.rows if _samples(row, _kind(row)) and _suite(row) in ran]
+    return [_compared(row, new.get(_key(row)), ran[_suite(row)]) for row in measured]
 
 
 def _key(row: Row) -> Key:
@@ -60,17 +65,39 @@ def _suite(row: Row) -> tuple[str, str]:
     return row["model"], row["suite"]
 
 
-def _timed(row: Row) -> bool:
-    return bool(row.get("seconds")) and all(0 < seconds < inf for seconds in row["seconds"])
+def _kind(row: Row) -> str:
+    """Which of its figures is compared: its peak where it has one and no spread of times."""
+    return _PEAK if _PEAK in row and len(_samples(row, _SECONDS)) < 2 else _SECONDS
 
 
-def _compared(old: Row, new: Row) -> Compared:
-    if not _same_workload(old, new):
+def _samples(row: Row, kind: str) -> list[float]:
+    """Its samples, a peak being the only one; none where one is not finite."""
+    found = row.get(kind, [])
+    samples = found if isinstance(found, list) else [found]
+    return samples if all(0 < sample < inf for sample in samples) else []
+
+
+def _compared(old: Row, new: Row | None, run: Row) -> Compared:
+    """Compares a row with the one after, where there is one; any row of that run says what was run."""
+    if not _same_workload(old, new or {name: run[name] for name in _OF_A_RUN if name in run}):
         return Compared(_key(old), None, ANOTHER)
-    if not _timed(new):
+    if new is None and not _asked(old["contender"], run):
+        return Compared(_key(old), None, NOT_ASKED)
+    kind = _kind(old)
+    samples = _samples(old, kind), _samples(new or {}, kind)
+    if not samples[1]:
         return Compared(_key(old), None, FAILED)
-    verdict = _verdict(old["seconds"], new["seconds"])
-    return Compared(_key(old), median(new["seconds"]) / median(old["seconds"]), verdict)
+    ratio = median(samples[1]) / median(samples[0])
+    return Compared(_key(old), ratio, _verdict(*samples) if kind == _SECONDS else _memory_verdict(ratio))
+
+
+def _asked(contender: str, run: Row) -> bool:
+    """Whether it has a part in a run, as `contenders.chosen` has it; what is none of its contenders always has."""
+    if contender not in BY_KEY:
+        return True
+    if run.get("peers") is None:
+        return not (run.get("quick") and BY_KEY[contender].slow_start)
+    return contender in (BASELINE, *OURS, *run["peers"])
 
 
 def _same_workload(old: Row, new: Row) -> bool:
@@ -87,6 +114,12 @@ def _verdict(old: list[float], new: list[float]) -> str:
     return FASTER if percentile(new, 75) < percentile(old, 25) else WITHIN
 
 
+def _memory_verdict(ratio: float) -> str:
+    if ratio > MEMORY_MARGIN:
+        return MORE
+    return LESS if ratio * MEMORY_MARGIN < 1 else AS_MUCH
+
+
 def print_comparison(before: Path, after: Path) -> int:
     """Prints the table of `comparison` and returns how many regressions it has.
 
@@ -95,20 +128,25 @@ def print_comparison(before: Path, after: Path) -> int:
     """
     old, new = Records.read(before), Records.read(after)
     rows = comparison(old, new)
-    table = Table(title=f"{after.name} against {before.name}: time, 1.00x is the same")
-    for column in ("model", "suite", "case", "contender", "time", ""):
+    table = Table(title=f"{after.name} against {before.name}: time or peak memory, 1.00x is the same")
+    for column in ("model", "suite", "case", "contender", "ratio", ""):
         table.add_column(column)
     for row in rows:
         *where, contender = row.key
-        time = "" if row.ratio is None else f"{row.ratio:.2f}x"
-        table.add_row(*where, name_of(contender), time, row.verdict, style="bold" if row.regression else None)
+        ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
+        table.add_row(*where, name_of(contender), ratio, row.verdict, style="bold" if row.regression else None)
     stdout.print(table)
     _print_differences(old.rows, new.rows)
-    compared = [row for row in rows if row.verdict != ANOTHER]
+    compared = [row for row in rows if row.verdict not in (ANOTHER, NOT_ASKED)]
     if not compared:
-        raise DataError(f"Nothing to compare: no time in {before.name} is of a suite and workload of {after.name}.")
+        raise DataError(
+            f"Nothing to compare: no figure in {before.name} is of a suite, workload and contender of {after.name}."
+        )
     count = sum(row.regression for row in compared)
-    stdout.print(f"{count} of {len(compared)} became slower by more than the spread, or failed.", highlight=False)
+    stdout.print(
+        f"{count} of {len(compared)} became slower by more than the spread, took more memory, or failed.",
+        highlight=False,
+    )
     return count
 
 

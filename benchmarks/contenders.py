@@ -7,10 +7,14 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import numpy as np
+from gemm_floor import FLOOR, FLOOR_INT8
 from job import Encode, Job, Row, Setting, parts
+from peers_int8 import openvino_int8, sentence_transformers_int8
 from peers_onnx import fastembed, openvino, openvino_backend
 from peers_ours import int8, ours, ours_mean
 from peers_torch import compiled, eager, eager_sorted, sdpa, sentence_transformers, sentence_transformers_onnx
+
+PEER_INT8 = "int8 of a peer"  # by its own quantisation
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,7 @@ class Contender:
         how: Its batching and settings, in words.
         build: Makes the function that is timed, text in, vectors out.
         expected: Makes the function whose vectors it must give, by independent code.
-        precision: Which row of the tables of tolerances holds for it.
+        precision: Which row of the tables of tolerances holds for it, or PEER_INT8.
         needs: Modules that must be installed.
         slow_start: Whether its first run takes longer than a quick run may; it meets there only where it is asked for.
     """
@@ -104,12 +108,37 @@ CONTENDERS = (
         ours_mean,
         needs=("fastembed",),
     ),
+    Contender(
+        "st-onnx-int8",
+        "sentence-transformers, ONNX int8",
+        f"its ONNX backend, dynamic int8 as its guide has it, batches of 32, sorted; {_MEAN}",
+        sentence_transformers_int8,
+        ours_mean,
+        precision=PEER_INT8,
+        needs=("sentence_transformers", "optimum.onnxruntime"),
+    ),
+    Contender(
+        "openvino-int8",
+        "OpenVINO int8, our graph",
+        "NNCF's static int8 calibrated on our sentences, latency hint, sorted batches of 1024 tokens",
+        openvino_int8,
+        eager,
+        precision=PEER_INT8,
+        needs=("openvino", "nncf"),
+        slow_start=True,
+    ),
     Contender("fp32", "ditto_fast", "FastEncoder, its defaults", ours, eager),
     Contender("int8", "ditto_fast, int8", "FastEncoder, precision int8", int8, eager, precision="int8"),
 )
 BY_KEY = {contender.key: contender for contender in CONTENDERS}
 BASELINE = "eager"
+_FLOORS = {"int8": FLOOR_INT8, PEER_INT8: FLOOR_INT8}  # by the contender's precision
 OURS = ("fp32", "int8")
+
+
+def floor_of(key: str) -> str:
+    """The floor that a contender, or the floor itself, is held against."""
+    return _FLOORS.get(BY_KEY[key].precision, FLOOR) if key in BY_KEY else key
 
 
 def chosen(job: Job, among: tuple[str, ...] = tuple(BY_KEY)) -> list[Contender]:

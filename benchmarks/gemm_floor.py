@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from transformers import AutoConfig
 
 from ditto_fast.artifact import Manifest
-from ditto_fast.batches import CPU_RULE
+from ditto_fast.batches import default_rule
 from ditto_fast.errors import OptionError
 from ditto_fast.scheduler import Scheduler
 from ditto_fast.session import open_session
@@ -30,38 +30,78 @@ from ditto_fast.tokenizer import Tokenizer
 if TYPE_CHECKING:
     import onnxruntime
 
-FLOOR = "floor"
+FLOOR, FLOOR_INT8 = "floor", "floor-int8"
+FLOORS = {"fp32": FLOOR, "int8": FLOOR_INT8}  # by the precision of the products
 _BERT_LAYERS = ("albert", "bert", "camembert", "electra", "ernie", "mpnet", "roberta", "xlm-roberta")
+STATES, INNER = "states", "inner"  # what the graph is fed
 LAST = "last"  # the output of the last product
 
 
-def gemm_graph(layers: int, hidden: int, intermediate: int) -> onnx.ModelProto:
-    """A graph of each layer's products: query, key and value in one, the output's, and the two of the block after."""
+def gemm_graph(layers: int, hidden: int, intermediate: int, precision: str = "fp32") -> onnx.ModelProto:
+    """A graph of each layer's products: query, key and value in one, the output's, and the two of the block after.
+
+    In fp32 a product takes what the one before it gives, in int8 (whose products give fp32) what the graph is fed.
+    """
+    graph = onnx.GraphProto(name="products")
     rng = np.random.default_rng(0)
-    nodes, weights = [], []
     outputs = [LAST]
-    source = "states"
+    chained = precision == "fp32"
+    fed = TensorProto.FLOAT if chained else TensorProto.UINT8
 
     def product(name: str, source: str, width_in: int, width_out: int) -> str:
         # scaled so that values neither grow nor shrink from layer to layer: denormal numbers are slow
-        values = (rng.standard_normal((width_in, width_out)) / np.sqrt(width_in)).astype(np.float32)
-        weights.append(numpy_helper.from_array(values, f"{name}_weight"))
-        nodes.append(helper.make_node("MatMul", [source, f"{name}_weight"], [name]))
+        values = rng.standard_normal((width_in, width_out)).astype(np.float32) / np.float32(np.sqrt(width_in))
+        node, constants = _PRODUCTS[precision](name, source, values)
+        graph.node.append(node)
+        graph.initializer.extend(constants)
         return name
 
+    states = STATES
     for layer in range(layers):
-        outputs.append(product(f"qkv_{layer}", source, hidden, 3 * hidden))  # an output, or it would be removed
-        attended = product(f"attended_{layer}", source, hidden, hidden)
-        inner = product(f"inner_{layer}", attended, hidden, intermediate)
-        source = product(f"outer_{layer}" if layer + 1 < layers else LAST, inner, intermediate, hidden)
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["tokens", None]) for name in outputs]
-    states = helper.make_tensor_value_info("states", TensorProto.FLOAT, ["tokens", hidden])
-    graph = helper.make_graph(nodes, "products", [states], infos, weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+        outputs.append(product(f"qkv_{layer}", states, hidden, 3 * hidden))  # an output, or it would be removed
+        attended = product(f"attended_{layer}", states, hidden, hidden)
+        inner = product(f"inner_{layer}", attended if chained else STATES, hidden, intermediate)
+        outer = LAST if layer + 1 == layers else f"outer_{layer}"
+        product(outer, inner if chained else INNER, intermediate, hidden)
+        if chained:
+            states = outer
+        else:
+            outputs += [attended, inner, outer]
+    inputs = {STATES: hidden} if chained else {STATES: hidden, INNER: intermediate}
+    graph.input.extend(helper.make_tensor_value_info(name, fed, ["tokens", width]) for name, width in inputs.items())
+    named = dict.fromkeys(outputs)
+    graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["tokens", None]) for name in named)
+    domains = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=domains, ir_version=10)
 
 
-def batch_shapes(setting: Setting, texts: list[str]) -> list[tuple[int, int]]:
-    """Texts and tokens (B, T) of each batch that FastEncoder makes of `texts` with its defaults."""
+Product = tuple[onnx.NodeProto, list[TensorProto]]
+
+
+def _fp32(name: str, source: str, values: Vectors) -> Product:
+    weight = numpy_helper.from_array(values, f"{name}_weight")
+    return helper.make_node("MatMul", [source, weight.name], [name]), [weight]
+
+
+def _int8(name: str, source: str, values: Vectors) -> Product:
+    """The product of the int8 graphs: activations in uint8, weights in int8 with a scale a column, fp32 out."""
+    scales = np.abs(values).max(axis=0) / 63
+    constants = {
+        "weight": np.round(values / scales).astype(np.int8),
+        "scale": np.float32(0.02),
+        "scales": scales,
+        "zero_point": np.uint8(128),
+    }
+    tensors = [numpy_helper.from_array(np.asarray(value), f"{name}_{role}") for role, value in constants.items()]
+    inputs = [source, *(tensor.name for tensor in tensors)]
+    return helper.make_node("MatMulIntegerToFloat", inputs, [name], domain="com.microsoft"), tensors
+
+
+_PRODUCTS = {"fp32": _fp32, "int8": _int8}
+
+
+def batch_shapes(setting: Setting, texts: list[str], precision: str = "fp32") -> list[tuple[int, int]]:
+    """Texts and tokens (B, T) of each batch that FastEncoder makes of `texts` in a precision."""
     manifest = Manifest.read(setting.export)
     shapes: list[tuple[int, int]] = []
 
@@ -71,11 +111,11 @@ def batch_shapes(setting: Setting, texts: list[str]) -> list[tuple[int, int]]:
 
     tokenizer = Tokenizer(setting.export, setting.max_seq_length or manifest.max_seq_length)
     scheduler = Scheduler(tokenizer, record, manifest.hidden_size, setting.threads)
-    scheduler.run(texts, CPU_RULE, lambda _, __: None)
+    scheduler.run(texts, default_rule(precision), lambda _, __: None)
     return shapes
 
 
-def floor(setting: Setting, texts: list[str], size: int | None = None) -> Callable[[], None]:
+def floor(setting: Setting, texts: list[str], precision: str, size: int | None = None) -> Callable[[], None]:
     """Makes the function that does the products of all batches, as many at once as there are threads.
 
     A call of one batch has all threads inside the products, as FastEncoder's of one text has.
@@ -83,6 +123,7 @@ def floor(setting: Setting, texts: list[str], size: int | None = None) -> Callab
     Args:
         setting: What every contender gets.
         texts: What is encoded.
+        precision: Of the products.
         size: Texts of a call of FastEncoder, one call after the other; all in one by default.
 
     Raises:
@@ -93,15 +134,17 @@ def floor(setting: Setting, texts: list[str], size: int | None = None) -> Callab
         raise OptionError(f"The floor is known for {', '.join(_BERT_LAYERS)}; got {config.model_type}.")
     with TemporaryDirectory() as folder:
         path = Path(folder) / "products.onnx"
-        onnx.save(gemm_graph(config.num_hidden_layers, config.hidden_size, config.intermediate_size), path)
+        onnx.save(gemm_graph(config.num_hidden_layers, config.hidden_size, config.intermediate_size, precision), path)
         narrow, wide = (open_session(path, "cpu", num_threads=threads) for threads in (1, setting.threads))
     calls = [
-        [count * tokens for count, tokens in batch_shapes(setting, part)] for part in parts(texts, size or len(texts))
+        [count * tokens for count, tokens in batch_shapes(setting, part, precision)]
+        for part in parts(texts, size or len(texts))
     ]
-    states = np.random.default_rng(0).standard_normal((max(map(max, calls)), config.hidden_size)).astype(np.float32)
+    feeds = _feeds(narrow, max(map(max, calls)))
 
     def products(session: onnxruntime.InferenceSession, rows: int) -> None:
-        session.run([LAST], {"states": states[:rows]})  # all are computed, and no other is copied out
+        # all are computed, and no other is copied out
+        session.run([LAST], {name: values[:rows] for name, values in feeds.items()})
 
     def run() -> None:
         with ThreadPoolExecutor(setting.threads) as executor:
@@ -109,3 +152,13 @@ def floor(setting: Setting, texts: list[str], size: int | None = None) -> Callab
                 list(executor.map(partial(products, wide if len(batches) == 1 else narrow), batches))
 
     return run
+
+
+def _feeds(session: onnxruntime.InferenceSession, rows: int) -> dict[str, NDArray[Any]]:
+    """Random values for so many tokens, of the types and widths that the graph declares."""
+    rng = np.random.default_rng(0)
+    draws: dict[str, Callable[[tuple[int, int]], NDArray[Any]]] = {
+        "tensor(float)": lambda shape: rng.standard_normal(shape).astype(np.float32),
+        "tensor(uint8)": lambda shape: rng.integers(0, 256, shape, np.uint8),
+    }
+    return {node.name: draws[node.type]((rows, node.shape[1])) for node in session.get_inputs()}

@@ -70,6 +70,15 @@ def fresh_process_seconds(
     return {name: printed[name] for name in samples} if inside else samples
 
 
+def printed(code: str, timeout: float = 600) -> Any:
+    """The JSON value that Python statements print on their last line, in a new process.
+
+    Raises:
+        RuntimeError: As `in_process`.
+    """
+    return json.loads(_stdout([sys.executable, "-c", code], "A new process", timeout).splitlines()[-1])
+
+
 def in_process(script: Path, arguments: Sequence[str], timeout: float = 1800) -> dict[str, Any]:
     """The JSON object that a script prints on its last line.
 

@@ -28,18 +28,24 @@ def _encode(key: str, setting: Setting, count: int) -> Encode:
     return BY_KEY[key].build(setting)
 
 
+def texts_of(tokens: int, count: int) -> list[str]:
+    """The texts, each of so many tokens."""
+    return [text_of(tokens, seed) for seed in range(count)]
+
+
 def main(arguments: list[str]) -> None:
-    """Memory of texts of so many tokens over that of the model, loaded and warm from one short text."""
+    """Memory of texts of so many tokens over that of the model, loaded and warm from one short text; their vectors."""
     key, checkpoint, export, head, threads, tokens, count = arguments
     setting = Setting(Path(checkpoint), Path(export), Head.parse(head), int(threads), int(tokens))
     encode = _encode(key, setting, int(count))
     encode(["Warm."])
     loaded = resident_mb()
-    texts = [text_of(int(tokens), seed) for seed in range(int(count))]
+    texts = texts_of(int(tokens), int(count))
     with sampled() as samples:
-        encode(texts)
+        vectors = encode(texts)
     peak = max(mb for _, mb in samples)
-    sys.stdout.write(json.dumps({"loaded_mb": loaded, "peak_mb": peak, "extra_mb": peak - loaded}) + "\n")
+    memory = {"loaded_mb": loaded, "peak_mb": peak, "extra_mb": peak - loaded}
+    sys.stdout.write(json.dumps({**memory, "vectors": vectors.tolist()}) + "\n")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from contenders import BY_KEY
 from corpus_files import CORPUS
-from gemm_floor import FLOOR
+from gemm_floor import FLOOR, FLOOR_INT8
 
 _OTHERS = {
     FLOOR: "floor: the matrix products alone",
+    FLOOR_INT8: "floor of int8: the matrix products alone",
     "fp32-batch": "ditto_fast, one batch",
     "int8-no-arena": "ditto_fast, int8, no arena",
     CORPUS: "encode_corpus, int8",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import suite_cpu
 import suite_memory
 import suite_profile
-from contenders import BASELINE, BY_KEY
-from gemm_floor import FLOOR
+from contenders import BASELINE, BY_KEY, floor_of
+from gemm_floor import FLOORS
 from job import Row
 from measure import median
 from names import name_of
@@ -24,13 +24,13 @@ Written by `python benchmarks/run.py --report` from benchmarks/results/*.jsonl. 
 measures on your machine (`--quick` for small sizes), `--compare A.jsonl B.jsonl` shows what changed.
 
 Vectors are checked against independent code on the very sentences that are timed, before any time is taken: fp32 within
-the tolerance, int8 by cosine. Suite scale checks the first 1,000 and gpu the first 64; heads and ray are checked after
-they are timed, and what memory and startup run is not checked there. Contenders take turns in each round (A B C A B C);
-suites heads, ray, memory and startup run each way in processes of its own, one after another, of which only startup's
-take turns. Ratios are taken round by round: median, and range in brackets. Sentences are distinct, so that computing
-each text once gains nothing. All contenders get the same number of threads. The floor is the model's matrix products
-with weights, in fp32, at FastEncoder's batches, by the same runtime on the same threads, and nothing else; int8's
-fraction of the floor is against these fp32 products, too.
+the tolerance, int8 by cosine. Suite scale checks the first 1,000 and gpu the first 64; heads, ray and memory are
+checked after they are measured. Contenders take turns in each round (A B C A B C); suites heads, ray, memory and
+startup run each way in processes of its own. Ratios are taken round by round: median, and range in brackets. Sentences
+are distinct, so that computing each text once gains nothing. All contenders get the same number of threads. The floor
+is the model's matrix products with weights, at FastEncoder's batches, by the same runtime on the same threads, and
+nothing else; int8 is held against a floor of its own, the products in int8. A peer's own int8 has only to be of the
+same model: how close it comes to fp32 is its least cosine.
 """
 _RANDOM = " (random weights)"  # as fast as trained ones, and vectors of no use
 
@@ -57,17 +57,19 @@ def _commit(row: Row) -> str:
 
 def _throughput(records: Records, model: str) -> str:
     rows = []
-    for row in sorted(records.suite("cpu", model), key=lambda row: [*BY_KEY, FLOOR].index(row["contender"])):
+    for row in sorted(records.suite("cpu", model), key=lambda row: [*BY_KEY, *FLOORS.values()].index(row["contender"])):
         key = row["contender"]
         how = BY_KEY[key].how if key in BY_KEY else "weights only, FastEncoder's batches"
         if not row.get("seconds"):
-            rows.append([name_of(key), how, reason(row), "", ""])
+            rows.append([name_of(key), how, reason(row), "", "", ""])
             continue
         against = records.ratio("cpu", suite_cpu.CASE, BASELINE, key, model)
-        of_floor = records.ratio("cpu", suite_cpu.CASE, FLOOR, key, model)
+        of_floor = records.ratio("cpu", suite_cpu.CASE, floor_of(key), key, model)
         speed = f"{row['sentences'] / median(row['seconds']):.0f}"
-        rows.append([name_of(key), how, speed, spread(against), f"{of_floor[0]:.0%}" if of_floor else ""])
-    return table(["contender", "how", "sentences/s", "against the first row", "of the floor"], rows, 2)
+        close = f"{row['cosine_min']:.4f}" if "cosine_min" in row else ""
+        rows.append([name_of(key), how, speed, spread(against), f"{of_floor[0]:.0%}" if of_floor else "", close])
+    header = ["contender", "how", "sentences/s", "against the first row", "of its floor", "least cosine with its check"]
+    return table(header, rows, 2)
 
 
 def _sentences(timed: Row) -> str:

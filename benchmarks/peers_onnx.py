@@ -19,13 +19,20 @@ from ditto_fast.tokenizer import Tokenizer
 
 OPENVINO_TOKENS = 512  # of a batch
 _Batches = Iterator[tuple[IntArray, dict[str, NDArray[np.int64]]]]
+Prepare = Callable[[Any, Tokenizer, list[str]], Any]
 _FASTEMBED_NAME = "ditto-fast/benchmark"
 
 
-def openvino(setting: Setting, tokens: int = OPENVINO_TOKENS) -> Encode:
-    """OpenVINO on our embedding graph without ONNX Runtime's own operators, by batches of so many tokens."""
+def openvino(setting: Setting, tokens: int = OPENVINO_TOKENS, prepared: Prepare | None = None) -> Encode:
+    """OpenVINO on our embedding graph without ONNX Runtime's own operators, by batches of so many tokens.
+
+    Args:
+        setting: What every contender gets.
+        tokens: Of a batch at most.
+        prepared: What is compiled in place of the graph, from it, its tokenizer and the names of its inputs.
+    """
     hidden = Manifest.read(setting.export).hidden_size
-    compiled, batches = _openvino(setting, tokens, {"PERFORMANCE_HINT": "LATENCY"})
+    compiled, batches = _openvino(setting, tokens, {"PERFORMANCE_HINT": "LATENCY"}, prepared)
 
     def encode(sentences: list[str]) -> Vectors:
         vectors = np.empty((len(sentences), hidden), np.float32)
@@ -60,7 +67,9 @@ def openvino_requests(setting: Setting) -> Encode:
     return encode
 
 
-def _openvino(setting: Setting, tokens: int, hints: dict[str, Any]) -> tuple[Any, Callable[[list[str]], _Batches]]:
+def _openvino(
+    setting: Setting, tokens: int, hints: dict[str, Any], prepared: Prepare | None = None
+) -> tuple[Any, Callable[[list[str]], _Batches]]:
     """The compiled graph, and what makes its batches: positions of the sentences, and inputs."""
     import openvino as ov
 
@@ -70,8 +79,11 @@ def _openvino(setting: Setting, tokens: int, hints: dict[str, Any]) -> tuple[Any
     core: Any = ov.Core()
     # fp32 by name: some CPUs would compute in bf16
     settings = {**hints, "INFERENCE_NUM_THREADS": setting.threads, "INFERENCE_PRECISION_HINT": "f32"}
-    compiled: Any = core.compile_model(str(folder / graph_file("embedding")), "CPU", settings)
-    names = [port.any_name for port in compiled.inputs]
+    model = core.read_model(str(folder / graph_file("embedding")))
+    names = [port.any_name for port in model.inputs]
+    if prepared is not None:
+        model = prepared(model, tokenizer, names)
+    compiled: Any = core.compile_model(model, "CPU", settings)
 
     def batches(sentences: list[str]) -> _Batches:
         token_ids = tokenizer(sentences)

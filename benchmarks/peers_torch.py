@@ -95,13 +95,13 @@ def sentence_transformers(setting: Setting) -> Encode:
     return _encode_of(model, setting)
 
 
-def sentence_transformers_onnx(setting: Setting) -> Encode:
-    """sentence-transformers on its ONNX backend, with Optimum's export of the checkpoint."""
+def sentence_transformers_onnx(setting: Setting, file: str = "onnx/model.onnx") -> Encode:
+    """sentence-transformers on its ONNX backend, with Optimum's export of the checkpoint or another file beside it."""
     from sentence_transformers import SentenceTransformer
 
     options = import_onnxruntime().SessionOptions()
     options.intra_op_num_threads = setting.threads
-    arguments = {"provider": "CPUExecutionProvider", "session_options": options, "file_name": "onnx/model.onnx"}
+    arguments = {"provider": "CPUExecutionProvider", "session_options": options, "file_name": file}
     folder = str(plain_onnx(setting.checkpoint))
     return _encode_of(SentenceTransformer(folder, backend="onnx", device="cpu", model_kwargs=arguments), setting)
 

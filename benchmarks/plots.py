@@ -11,8 +11,8 @@ import suite_cpu
 import suite_length
 import suite_memory
 import suite_scale
-from contenders import BY_KEY
-from gemm_floor import FLOOR
+from contenders import BY_KEY, floor_of
+from gemm_floor import FLOORS
 from measure import median
 from names import name_of
 from records import Records
@@ -34,7 +34,8 @@ def bars(records: Records, file: str) -> dict[str, float]:
     rows = records.timed("cpu")
     if file == THROUGHPUT:
         return {name_of(row["contender"]): row["sentences"] / median(row["seconds"]) for row in rows}
-    fractions = {row["contender"]: records.ratio("cpu", suite_cpu.CASE, FLOOR, row["contender"]) for row in rows}
+    keys = [row["contender"] for row in rows]
+    fractions = {key: records.ratio("cpu", suite_cpu.CASE, floor_of(key), key) for key in keys}
     return {name_of(key): fraction[0] for key, fraction in fractions.items() if fraction}
 
 
@@ -48,7 +49,7 @@ def lines(records: Records, file: str) -> Lines:
             value = row["extra_mb"] if figure == "extra_mb" else median(row["seconds"])
             found.setdefault(name_of(key), []).append((x, row["tokens"] / value if figure == "rate" else value))
 
-    for key in (*BY_KEY, FLOOR):
+    for key in (*BY_KEY, *FLOORS.values()):
         if file == "length.svg":
             for tokens in suite_length.LENGTHS:
                 add("length", suite_length.case_of(tokens, _SIZE), key, tokens, "rate")

@@ -17,6 +17,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 _VERSIONED = (
     "ditto-fast",
     "fastembed",
+    "nncf",
     "numpy",
     "onnxruntime",
     "openvino",
@@ -37,7 +38,7 @@ def _git(*arguments: str) -> str | None:
         return None
 
 
-def _processor() -> dict[str, Any]:
+def processor() -> dict[str, Any]:
     """Name, and what of the instructions that matter here it has; a virtual machine's name may hide the generation."""
     try:
         first, *_ = Path("/proc/cpuinfo").read_text().split("\n\n")
@@ -63,7 +64,7 @@ def environment() -> dict[str, Any]:
     commit = _git("rev-parse", "HEAD")
     return {
         "started": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        **_processor(),
+        **processor(),
         "cpus": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else 0.0,
         "python": platform.python_version(),

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from job import Row
 from measure import ratios
 
+from ditto_fast.errors import DataError
+from ditto_fast.texts import describe
+
 MINILM = "all-MiniLM-L6-v2"
 CRASHED = "suite"  # the case of the one row of a suite that an error ended
+# what pages and comparisons take for granted of a row
+_OF_EVERY = "model suite case contender started head cpu cpus threads load versions commit dirty".split()
 
 
 @dataclass(frozen=True)
@@ -25,9 +31,12 @@ class Records:
 
     @classmethod
     def read(cls, *paths: Path) -> Records:
-        """The newest run of each suite and model in .jsonl files."""
-        lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
-        rows = [json.loads(line) for line in lines if line.strip()]
+        """The newest run of each suite and model in .jsonl files.
+
+        Raises:
+            DataError: A line is no record; the message names it.
+        """
+        rows = [row for path in paths for row in _rows(path)]
         newest: dict[tuple[str, str], str] = {}
         for row in rows:
             key = (row["suite"], row["model"])
@@ -61,6 +70,37 @@ class Records:
         if not samples[0] or len(samples[0]) != len(samples[1]):
             return None
         return ratios(*samples)
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = _row(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(
+                f"{path}, line {number}: {error}. A line is one record, a JSON object as benchmarks/run.py writes it: "
+                "remove this one, and run its suite again."
+            ) from error
+        yield row
+
+
+def _row(line: bytes) -> Row:
+    """The row of a line.
+
+    Raises:
+        ValueError: It has none; the message says what there is instead.
+    """
+    try:
+        row = json.loads(line.decode("utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"no JSON ({error.msg}, character {error.pos})") from error
+    if not isinstance(row, dict):
+        raise ValueError(f"{describe(row)}, no JSON object")
+    if absent := [name for name in _OF_EVERY if name not in row]:
+        raise ValueError(f"it has no {', '.join(absent)}")
+    return row
 
 
 def spread(ratio: tuple[float, float, float] | None, form: str = "{:.2f}x") -> str:

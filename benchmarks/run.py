@@ -57,7 +57,7 @@ def _benchmark(
     setting = Setting(checkpoint, export, Head.parse(head), threads or available_cpus())
     job = Job(setting, texts, rounds, quick, asked, senteval_folder(senteval))
     about: dict[str, Any] = {"model": checkpoint.name, "head": head, "source": source, "threads": setting.threads}
-    about |= {"quick": quick, "rounds": rounds}
+    about |= {"quick": quick, "rounds": rounds, "peers": asked}
     failed = False
     for name in names:
         stderr.print(f"suite {name} ...", style="dim")

@@ -46,6 +46,7 @@ _PROFILE = (
     "texts. What the floor has is the products with weights; what is under 0.5 % everywhere is left out."
 )
 _LEAST_SHARE = 0.005
+_MEMORY_CASES = tuple(map(suite_memory.case_of, suite_memory.LENGTHS))
 _KERNELS = (
     "fp16 tensors that are on the card, batches of B texts of T tokens; the floor and the work that rates count are "
     "those of docs/kernels.md."
@@ -87,9 +88,10 @@ def _memory(records: Records) -> str:
     keys = [row["contender"] for row in records.suite("memory") if row["case"] == suite_memory.case_of(512)]
     rows = []
     for key in keys:
-        found = [records.row("memory", suite_memory.case_of(tokens), key) for tokens in suite_memory.LENGTHS]
-        rows.append([name_of(key), *(f"{row['extra_mb']:.0f}" if row else "" for row in found)])
-    header = ["MB over the loaded model", *(suite_memory.case_of(tokens) for tokens in suite_memory.LENGTHS)]
+        found = [records.row("memory", case, key) for case in _MEMORY_CASES]
+        loaded = next((f"{row['loaded_mb']:.0f}" for row in found if row), "")
+        rows.append([name_of(key), loaded, *(f"{row['extra_mb']:.0f}" if row else "" for row in found)])
+    header = ["MB", "process with the model loaded", *(f"over it, {case}" for case in _MEMORY_CASES)]
     return table(header, rows)
 
 

@@ -11,9 +11,12 @@ from resident import resident_mb, sampled, thinned
 from sentences import synthetic_sentences
 
 from ditto_fast import FastEncoder
+from ditto_fast.errors import ParityError
+from ditto_fast.tolerances import within
 
 _CHUNK = 5000  # sentences of a call: many calls, as a service makes them
 _SAMPLES = 100
+_CHECKED = 8  # sentences
 
 
 def _no_arena(options: Any) -> None:
@@ -31,12 +34,14 @@ def main(arguments: list[str]) -> None:
     )
     mixed = synthetic_sentences(int(count), longest=200, spread=0.8)
     short = synthetic_sentences(int(count) // 10, longest=5)
-    encoder.encode("Warm.")
+    before = encoder.encode(mixed[:_CHECKED])
     loaded = resident_mb()
     with sampled() as samples:
         for texts in (mixed, short):
             for start in range(0, len(texts), _CHUNK):
                 encoder.encode(texts[start : start + _CHUNK], deduplicate=False)
+    if not within(encoder.encode(mixed[:_CHECKED]), before):
+        raise ParityError("The first sentences have other vectors at the end than at the start.")
     result = {
         "loaded_mb": loaded,
         "peak_mb": max(mb for _, mb in samples),

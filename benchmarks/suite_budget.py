@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from contenders import BY_KEY, missing_rows
+from gate import require_equal
 from job import Encode, Job, Row, Setting, Vectors, failure, parts
 from measure import interleaved
 from peers_onnx import OPENVINO_TOKENS, openvino, openvino_requests
@@ -15,7 +16,6 @@ from peers_ours import encoder_of
 
 from ditto_fast import FastEncoder
 from ditto_fast.batches import CPU_RULE, BatchRule
-from ditto_fast.tolerances import within
 
 _BUDGETS = (CPU_RULE.max_tokens, 64, 128, 256, 512, 1024, 2048)
 _RUNS = (CPU_RULE.run_tokens, 0, 4, 16, 32)
@@ -24,13 +24,13 @@ _OPENVINO = "OpenVINO on our graph, latency hint"
 _OPENVINO_BUDGETS = (OPENVINO_TOKENS, 256, 1024, 2048)
 
 
-def _inside(setting: Setting) -> FastEncoder:
+def _inside(setting: Setting) -> Encode:
     """One batch at a time, all threads inside it."""
 
     def configure(options: object) -> None:
         options.intra_op_num_threads = setting.threads  # type: ignore[attr-defined]
 
-    return FastEncoder(setting.export, precision="fp32", num_threads=1, session_options=configure)
+    return FastEncoder(setting.export, precision="fp32", num_threads=1, session_options=configure).encode
 
 
 def _by_rule(encoder: FastEncoder, rule: BatchRule, size: int | None = None) -> Encode:
@@ -43,9 +43,15 @@ def _by_rule(encoder: FastEncoder, rule: BatchRule, size: int | None = None) -> 
     return encode
 
 
-def cases(setting: Setting) -> Iterator[tuple[str, Mapping[str, Encode]]]:
+def _when_called(build: Callable[[], Encode]) -> Encode:
+    """Builds at its first call, so that what cannot be built costs its own row alone."""
+    built = cache(build)
+    return lambda texts: built()(texts)
+
+
+def cases(setting: Setting, encoder: FastEncoder) -> Iterator[tuple[str, Mapping[str, Encode]]]:
     """What is compared, the default first in each case."""
-    encoder, threads = encoder_of(setting), setting.threads
+    threads = setting.threads
     yield (
         "budget",
         {f"{tokens} tokens": _by_rule(encoder, replace(CPU_RULE, max_tokens=tokens)) for tokens in _BUDGETS},
@@ -56,24 +62,29 @@ def cases(setting: Setting) -> Iterator[tuple[str, Mapping[str, Encode]]]:
         yield f"sharing among threads, {size} texts a call", sharing
     runs = {f"{tokens} tokens": _by_rule(encoder, replace(CPU_RULE, run_tokens=tokens), size) for tokens in _RUNS}
     yield f"what a run counts as, {size} texts a call", runs
-    layouts = {f"{threads} x 1": encoder.encode, f"1 x {threads}": _inside(setting).encode}
+    layouts = {f"{threads} x 1": encoder.encode, f"1 x {threads}": _when_called(partial(_inside, setting))}
     yield "layout, batches x threads in each", layouts
     if not BY_KEY["openvino"].missing():
-        ways = {f"{tokens} tokens": openvino(setting, tokens) for tokens in _OPENVINO_BUDGETS}
-        requests = {f"{OPENVINO_TOKENS} tokens, throughput hint, one request a thread": openvino_requests(setting)}
-        yield _OPENVINO, ways | requests
+        builds = {f"{tokens} tokens": partial(openvino, setting, tokens) for tokens in _OPENVINO_BUDGETS}
+        builds[f"{OPENVINO_TOKENS} tokens, throughput hint, one request a thread"] = partial(openvino_requests, setting)
+        yield _OPENVINO, {name: _when_called(build) for name, build in builds.items()}
 
 
 def suite(job: Job) -> Iterator[Row]:
-    """A row a rule or layout of each case; the vectors are checked against the default's."""
-    for case, ways in cases(job.setting):
-        expected = next(iter(ways.values()))(job.texts)
-        functions = {}
+    """A row a rule or layout of each case; the vectors are checked against the encoder's by its defaults."""
+    encoder = encoder_of(job.setting)
+    expected = encoder.encode(job.texts)
+    for case, ways in cases(job.setting, encoder):
+        functions: dict[str, Callable[[], object]] = {}
+        errors: dict[str, Exception] = {}
         for name, encode in ways.items():
-            if within(encode(job.texts), expected):  # warms, too
+            try:
+                require_equal(name, encode(job.texts), expected)  # builds and warms, too
                 functions[name] = partial(encode, job.texts)
-            else:
-                yield failure(case, name, ValueError("its vectors are not those of the default"))
-        for name, seconds in interleaved(functions, job.rounds).items():
+            except Exception as error:  # of any library: it becomes a row
+                errors[name] = error
+        samples = interleaved(functions, job.rounds, errors)
+        yield from (failure(case, name, error) for name, error in errors.items())
+        for name, seconds in samples.items():
             yield {"case": case, "contender": name, "seconds": seconds, "sentences": len(job.texts)}
     yield from missing_rows([BY_KEY["openvino"]], _OPENVINO)

@@ -14,6 +14,6 @@ CASE = "throughput"
 
 
 def suite(job: Job) -> Iterator[Row]:
-    """One row a contender, and one of the floor."""
+    """One row a contender, and one of each floor."""
     admitted = admit(chosen(job), job.setting, job.texts, CASE)
     yield from timed(admitted, job.texts, CASE, job.rounds, partial(floor, job.setting, job.texts))

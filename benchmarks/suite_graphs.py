@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 from gate import require_equal
-from job import Job, Row, Setting
+from job import Job, Row, Setting, failure
 from measure import interleaved
 from numpy.typing import NDArray
 from workspace import exported
@@ -64,10 +64,23 @@ def suite(job: Job) -> Iterator[Row]:
             if padded:
                 mask[-1, tokens // 2 :] = 0
             feeds = graph_inputs(ids, mask, inputs)
-            runs = {name: partial(_repeat, session, feeds) for name, session in sessions.items()}
-            expected = sessions["none"].run(None, feeds)[0]
-            for name, session in sessions.items():
-                require_equal(name, session.run(None, feeds)[0], expected)
-            case = f"T = {tokens}{', padded' if padded else ''}"
-            for name, seconds in interleaved(runs, job.rounds).items():
-                yield {"case": case, "contender": name, "seconds": seconds, "tokens": _TOKENS * _RUNS}
+            yield from _rows(f"T = {tokens}{', padded' if padded else ''}", sessions, feeds, job.rounds)
+
+
+def _rows(
+    case: str, sessions: dict[str, onnxruntime.InferenceSession], feeds: dict[str, NDArray[np.int64]], rounds: int
+) -> Iterator[Row]:
+    """The rows of one batch; a graph that raises or gives other vectors has one that says so."""
+    runs: dict[str, Callable[[], object]] = {}
+    errors: dict[str, Exception] = {}
+    expected = sessions["none"].run(None, feeds)[0]
+    for name, session in sessions.items():
+        try:
+            require_equal(name, session.run(None, feeds)[0], expected)  # warms, too
+            runs[name] = partial(_repeat, session, feeds)
+        except Exception as error:  # of any library: it becomes a row
+            errors[name] = error
+    samples = interleaved(runs, rounds, errors)
+    yield from (failure(case, name, error) for name, error in errors.items())
+    for name, seconds in samples.items():
+        yield {"case": case, "contender": name, "seconds": seconds, "tokens": _TOKENS * _RUNS}

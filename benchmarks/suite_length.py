@@ -26,7 +26,7 @@ def case_of(tokens: int, size: int) -> str:
 
 
 def suite(job: Job) -> Iterator[Row]:
-    """For each length and number of texts a row a contender, and the floor; texts are cut to exactly that length."""
+    """For each length and number of texts a row a contender, and the floors; texts are cut to exactly that length."""
     longest = Manifest.read(job.setting.export).max_positions
     lengths, total = (LENGTHS[::2], _QUICK_TOKENS) if job.quick else (LENGTHS, _TOKENS)
     for tokens in (length for length in lengths if length <= longest):
@@ -40,6 +40,6 @@ def suite(job: Job) -> Iterator[Row]:
             texts = [text_of(tokens, seed) for seed in range(max(1, total // tokens))]
             case = case_of(tokens, size)
             admitted = admit([in_calls(contender, size) for contender in contenders], setting, texts, case)
-            for row in timed(admitted, texts, case, job.rounds, partial(floor, setting, texts, size)):
+            for row in timed(admitted, texts, case, job.rounds, partial(floor, setting, texts, size=size)):
                 if "missing" not in row or case == case_of(LENGTHS[0], SIZES[0]):  # who is missing is so once
                     yield {**row, "tokens": tokens * len(texts), "length": tokens, "size": size}

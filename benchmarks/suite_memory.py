@@ -1,14 +1,21 @@
-"""Suite memory: a process per contender; long texts over the loaded model, and a long steady run of ours."""
+"""Suite memory: a process per contender; long texts over the loaded model, and a long steady run of ours.
+
+What the processes computed is checked here, by the same independent code as in other suites.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
+import numpy as np
 from contenders import BY_KEY, chosen, missing_rows
-from job import Job, Row, failure
+from gate import gate
+from job import Encode, Job, Row, Setting, Vectors, failure
 from measure import in_process
-from memory_probe import ONE_BATCH
+from memory_probe import ONE_BATCH, texts_of
 
 from ditto_fast.artifact import Manifest
 
@@ -31,25 +38,36 @@ def suite(job: Job) -> Iterator[Row]:
     longest = Manifest.read(job.setting.export).max_positions
     lengths = [tokens for tokens in LENGTHS if tokens <= longest]
     for tokens in lengths[-1:] if job.quick else lengths:
-        contenders = chosen(job, _AMONG)
-        keys = [contender.key for contender in contenders if not contender.missing()]
-        yield from missing_rows(contenders, case_of(tokens))
-        for key in [*keys, ONE_BATCH]:
-            yield _probed(case_of(tokens), key, "memory_probe.py", _memory_arguments(job, key, tokens))
+        yield from _long_texts(job, tokens)
     count = _STEADY_QUICK if job.quick else _STEADY_SENTENCES
     for key, arena in (("int8", "arena"), (NO_ARENA, "no arena")):
         arguments = [str(job.setting.export), BY_KEY["int8"].precision, arena, str(job.setting.threads), str(count)]
-        yield _probed(STEADY, key, "steady_probe.py", arguments)
+        try:
+            yield {"case": STEADY, "contender": key, **in_process(_FOLDER / "steady_probe.py", arguments)}
+        except Exception as error:  # whatever ended that process: it becomes a row
+            yield failure(STEADY, key, error)
 
 
-def _memory_arguments(job: Job, key: str, tokens: int) -> list[str]:
-    setting = job.setting
+def _long_texts(job: Job, tokens: int) -> Iterator[Row]:
+    """A row a contender, and one of ours that takes all texts in one batch."""
+    setting = replace(job.setting, max_seq_length=tokens)
+    contenders = chosen(job, _AMONG)
+    yield from missing_rows(contenders, case_of(tokens))
+    ways = {contender.key: contender for contender in contenders if not contender.missing()}
+    expected = cache(lambda by: _vectors(by(setting), tokens))
+    for key, contender in {**ways, ONE_BATCH: BY_KEY["fp32"]}.items():
+        try:
+            found = in_process(_FOLDER / "memory_probe.py", _arguments(setting, key, tokens))
+            check = gate(contender, np.array(found.pop("vectors"), np.float32), expected(contender.expected))
+            yield {"case": case_of(tokens), "contender": key, **found, **check}
+        except Exception as error:  # whatever ended that process: it becomes a row
+            yield failure(case_of(tokens), key, error)
+
+
+def _vectors(encode: Encode, tokens: int) -> Vectors:
+    return encode(texts_of(tokens, _TEXTS))
+
+
+def _arguments(setting: Setting, key: str, tokens: int) -> list[str]:
     where = [str(setting.checkpoint), str(setting.export), str(setting.head)]
     return [key, *where, str(setting.threads), str(tokens), str(_TEXTS)]
-
-
-def _probed(case: str, key: str, script: str, arguments: list[str]) -> Row:
-    try:
-        return {"case": case, "contender": key, **in_process(_FOLDER / script, arguments)}
-    except Exception as error:  # whatever ended that process: it becomes a row
-        return failure(case, key, error)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from contenders import BY_KEY, OURS
+from contenders import OURS, chosen
 from gate import admit, timed
 from job import Encode, Job, Row
 from scipy.stats import spearmanr
@@ -14,7 +14,8 @@ from scipy.stats import spearmanr
 from ditto_fast.similarity import similarity_pairwise
 
 CASE = "precision"
-_AMONG = ("eager", "fp32", "int8")
+_AMONG = ("eager", "st-onnx-int8", "openvino-int8", "fp32", "int8")
+_SCORED = ("openvino-int8", *OURS)  # of the same pooling; fp32 has just been found equal to eager
 _ALONE = 256  # sentences that are encoded alone as well
 
 
@@ -33,13 +34,13 @@ def cosine_alone(encode: Encode, texts: list[str]) -> float:
 
 
 def suite(job: Job) -> Iterator[Row]:
-    """A row a precision; ours are scored where SentEval's data is: fp32 has just been found equal to eager."""
-    admitted = admit([BY_KEY[key] for key in _AMONG], job.setting, job.texts, CASE)
-    for row in timed(admitted, job.texts, CASE, job.rounds, floor=None):
+    """A row a precision, and the peers' own int8; those of our pooling are scored where SentEval's data is."""
+    admitted = admit(chosen(job, _AMONG), job.setting, job.texts, CASE)
+    for row in timed(admitted, job.texts, CASE, job.rounds):
         encode = admitted.encoders.get(row["contender"])
         if encode is not None:
             row["cosine_alone"] = cosine_alone(encode, job.texts)
-            if row["contender"] in OURS and job.senteval is not None and not job.quick:
+            if row["contender"] in _SCORED and job.senteval is not None and not job.quick:
                 folder = job.senteval / "downstream" / "STS" / "STSBenchmark"
                 row["spearman_dev"] = spearman(encode, folder / "sts-dev.csv")
                 row["spearman_test"] = spearman(encode, folder / "sts-test.csv")

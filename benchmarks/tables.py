@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gemm_floor import FLOOR
+from contenders import floor_of
 from job import Row
 from measure import median, ratios
 from names import name_of
@@ -46,10 +46,14 @@ def _timings(row: Row, rows: Sequence[Row]) -> tuple[str, str, str]:
     if not row.get("seconds"):
         return "", "", ""
     peers = [other for other in rows if other["case"] == row["case"] and other.get("seconds")]
-    against = ratios(peers[0]["seconds"], row["seconds"])[0]
-    floors = [other["seconds"] for other in peers if other["contender"] == FLOOR]
-    of_floor = f"{ratios(floors[0], row['seconds'])[0]:.0%}" if floors else ""
-    return f"{median(row['seconds']):.4f}", f"{against:.2f}x", of_floor
+    floors = [other["seconds"] for other in peers if other["contender"] == floor_of(row["contender"])]
+    of_floor = _ratio(floors[0], row["seconds"], "{:.0%}") if floors else ""
+    return f"{median(row['seconds']):.4f}", _ratio(peers[0]["seconds"], row["seconds"], "{:.2f}x"), of_floor
+
+
+def _ratio(slow: Sequence[float], fast: Sequence[float], form: str) -> str:
+    """The median ratio, nothing where the two did not do the same rounds."""
+    return form.format(ratios(slow, fast)[0]) if len(slow) == len(fast) else ""
 
 
 def _words(row: Row) -> str:

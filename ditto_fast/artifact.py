@@ -98,6 +98,7 @@ class Manifest:
         opset: ONNX operator set.
         graphs: What each graph file is.
         versions: Versions of the packages that made the export.
+        prompts: What sentence-transformers puts before texts, by name; the checkpoint's own, empty if it has none.
         files: SHA-256 of each file but the manifest and the model card, which people edit.
         format_version: Version of this contract.
     """
@@ -119,6 +120,7 @@ class Manifest:
     opset: int
     graphs: dict[str, GraphInfo]
     versions: dict[str, str]
+    prompts: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 
@@ -164,13 +166,15 @@ class Manifest:
             known["graphs"] = {file: GraphInfo(**info) for file, info in record["graphs"].items()}
             if not known["graphs"]:
                 raise TypeError("it names no graph")
+            if not all(isinstance(text, str) for pair in record.get("prompts", {}).items() for text in pair):
+                raise TypeError("prompts must map names to strings")
         except (TypeError, AttributeError) as error:
             raise ExportDirectoryError(f"{path} is broken ({error}); export again.") from error
         return cls(**known)
 
 
 def _required_fields() -> set[str]:
-    return {f.name for f in fields(Manifest)} - {"files"}
+    return {f.name for f in fields(Manifest)} - {"prompts", "files"}
 
 
 def verify_files(directory: Path, manifest: Manifest) -> None:

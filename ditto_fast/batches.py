@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import neg
 
@@ -40,6 +40,11 @@ class BatchRule:
 CPU_RULE = BatchRule(max_tokens=384, run_tokens=8)
 # not measured: a GPU wants far more at once, its runs cost far more to start, and it has no threads to share among
 GPU_RULE = BatchRule(max_tokens=16384, run_tokens=512, spread=False)
+
+
+def default_rule(precision: str, on_cpu: bool = True) -> BatchRule:
+    """What FastEncoder goes by where it is given nothing else; in int8 padding could tip the rounding of a value."""
+    return replace(CPU_RULE if on_cpu else GPU_RULE, uniform_length=precision == "int8")
 
 
 def plan_batches(lengths: Sequence[int], rule: BatchRule) -> list[IntArray]:

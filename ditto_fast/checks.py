@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral
 
 from ditto_fast.errors import OptionError
-
-_ROLES = ("query", "document")
 
 
 def integer(name: str, value: object, minimum: int = 1, maximum: int | None = None, why: str = "") -> int:
@@ -45,20 +43,3 @@ def one_of(name: str, value: str, choices: Iterable[str]) -> str:
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise OptionError(f"{name} must be one of {', '.join(names)}; got {value!r}.{hint}")
     return value
-
-
-def check_prompts(prompts: Mapping[str, str] | None) -> dict[str, str]:
-    """Returns what is put before queries and documents, by these two words.
-
-    Raises:
-        OptionError: It is something else.
-
-    Example:
-        >>> check_prompts({"query": "query: "})
-        {'query': 'query: '}
-    """
-    if prompts is None:
-        return {}
-    if not isinstance(prompts, Mapping) or not all(isinstance(prompt, str) for prompt in prompts.values()):
-        raise OptionError(f"prompts must map {' and '.join(_ROLES)} to strings; got {prompts!r}.")
-    return {one_of("prompts: a key", role, _ROLES): prompt for role, prompt in prompts.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -17,12 +18,13 @@ from tqdm import tqdm
 
 from ditto_fast.artifact import Manifest, verify_files
 from ditto_fast.backends import open_runner, select_backend
-from ditto_fast.batches import CPU_RULE, GPU_RULE, BatchRule, pad
-from ditto_fast.checks import check_prompts, integer, one_of
+from ditto_fast.batches import BatchRule, default_rule, pad
+from ditto_fast.checks import integer, one_of
 from ditto_fast.cpus import available_cpus
 from ditto_fast.embedder import Embedder
 from ditto_fast.errors import EncoderClosedError, ExportDirectoryError
 from ditto_fast.pooling import DEFAULT_POOLING, normalize
+from ditto_fast.prompts import by_role, check_prompts, prompted
 from ditto_fast.providers import CPU, Providers
 from ditto_fast.quantization import check_quantizable, check_streamable, quantize_embeddings
 from ditto_fast.results import check_finite, import_torch
@@ -63,7 +65,8 @@ class FastEncoder:
         num_workers: Processes to share the texts of a call, the threads divided among them; 0 for none. For
             machines with dozens of cores.
         max_batch_tokens: Tokens of a batch, padding included; a measured default.
-        prompts: What `encode_query` ("query") and `encode_document` ("document") put before each text.
+        prompts: What `encode_query` ("query") and `encode_document` ("document", "passage" or "corpus") put before
+            each text; those of the checkpoint that was exported by default, {} for none.
         nonfinite: "raise" an error that names the rows with NaN or infinity, or "zero" them.
         session_options: Called with ONNX Runtime's SessionOptions before the graph is opened.
         verify: Check every file against the SHA-256 in the manifest.
@@ -99,12 +102,14 @@ class FastEncoder:
     ) -> None:
         self._arguments = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         path = Path(onnx_path).absolute()  # files are opened later, too: in other processes and after a chdir
-        self._arguments["onnx_path"] = path
+        # what the caller changes later changes no copy of this encoder
+        self._arguments |= {"onnx_path": path, "providers": deepcopy(providers), "prompts": deepcopy(prompts)}
         threads = available_cpus() if num_threads is None else integer("num_threads", num_threads)
         workers = integer("num_workers", num_workers, minimum=0)
         self._nonfinite = one_of("nonfinite", nonfinite, ("raise", "zero"))
-        self._prompts = check_prompts(prompts)
+        check_prompts(prompts)
         self._selection = select_backend(path, pooling, precision, pooling_backend, providers)
+        self._prompts = by_role(self.manifest.prompts if prompts is None else prompts)
         if verify:
             verify_files(self._selection.directory, self.manifest)
         runner = open_runner(self._selection, providers, session_options)
@@ -113,7 +118,7 @@ class FastEncoder:
         if on_cpu and threads > 1 and session_options is None:  # who sets them decides on threads inside a run, too
             wide = WideRunner(runner, partial(GraphRunner, self._selection, providers, num_threads=threads))
         self._embedder: Embedder | None = Embedder(runner, self.manifest.hidden_size, threads, workers, wide)
-        self._batches = CPU_RULE if on_cpu else GPU_RULE
+        self._batches = default_rule(self.precision, on_cpu)
         if max_batch_tokens is not None:
             self._batches = replace(self._batches, max_tokens=integer("max_batch_tokens", max_batch_tokens))
         self.max_seq_length = self.manifest.max_seq_length if max_seq_length is None else max_seq_length
@@ -218,7 +223,7 @@ class FastEncoder:
 
     @max_seq_length.setter
     def max_seq_length(self, value: int) -> None:
-        directory = self._selection.directory
+        embedder, directory = self._open(), self._selection.directory
         length = resolve_max_seq_length(directory, self.manifest.max_positions, value)
         tokenizer = Tokenizer(directory, length)
         if tokenizer.vocab_size > self.manifest.vocab_size:
@@ -227,8 +232,8 @@ class FastEncoder:
                 f"{self.manifest.vocab_size}: they do not belong together. Export again."
             )
         self._arguments["max_seq_length"] = self._max_seq_length = length
-        self._open().tokenizer = tokenizer
-        self._open().close()  # workers have the length that they were started with
+        embedder.tokenizer = tokenizer
+        embedder.close()  # workers have the length that they were started with
 
     def get_sentence_embedding_dimension(self) -> int:
         """Width H of an embedding."""
@@ -280,18 +285,12 @@ class FastEncoder:
             >>> encoder.encode("One sentence.", normalize_embeddings=True).shape
             (384,)
         """
-        if batch_size is not None:
-            integer("batch_size", batch_size)
-        if truncate_dim is not None:
-            integer("truncate_dim", truncate_dim, 1, self.manifest.hidden_size, "the embedding's width")
         texts, single = as_texts(sentences)
         # what would be refused at the end is refused before anything is computed
-        check_quantizable(precision, truncate_dim or self.manifest.hidden_size, len(texts))
-        if convert_to_tensor:
-            import_torch()
+        self._check_options(len(texts), batch_size, truncate_dim, convert_to_tensor, precision)
         embeddings = self._embed(texts, self._rule(batch_size, uniform_length), deduplicate, bool(show_progress_bar))
         embeddings = check_finite(embeddings, self._nonfinite)
-        embeddings = embeddings[:, :truncate_dim]
+        embeddings = np.ascontiguousarray(embeddings[:, :truncate_dim])  # no view of all dimensions
         if normalize_embeddings or self.manifest.normalize:
             embeddings = normalize(embeddings)
         result = quantize_embeddings(embeddings, precision)
@@ -301,7 +300,24 @@ class FastEncoder:
             result = import_torch().from_numpy(np.ascontiguousarray(result))
         if single:
             return result[0]
-        return result if convert_to_numpy or convert_to_tensor else list(result)
+        return result if convert_to_numpy or convert_to_tensor else [row.copy() for row in result]
+
+    def _check_options(
+        self,
+        count: int | None,
+        batch_size: int | None,
+        truncate_dim: int | None,
+        convert_to_tensor: bool,
+        precision: str,
+    ) -> None:
+        """Passes options of `encode` that so many texts, or any number, can be embedded with."""
+        if batch_size is not None:
+            integer("batch_size", batch_size)
+        if truncate_dim is not None:
+            integer("truncate_dim", truncate_dim, 1, self.manifest.hidden_size, "the embedding's width")
+        check_quantizable(precision, truncate_dim or self.manifest.hidden_size, count)
+        if convert_to_tensor:
+            import_torch()
 
     def _embed(self, texts: list[str], rule: BatchRule, deduplicate: bool, show_progress_bar: bool) -> FloatArray:
         if not show_progress_bar:  # tqdm has locks and a thread of its own, which a fork would meet
@@ -332,10 +348,10 @@ class FastEncoder:
         return self._open().embed(texts, replace(self._rule(), spread=False), True, done, self._arguments)
 
     def _rule(self, batch_size: int | None = None, uniform_length: bool | None = None) -> BatchRule:
-        uniform = self.precision == "int8" if uniform_length is None else uniform_length
+        uniform = self._batches.uniform_length if uniform_length is None else uniform_length
         return replace(self._batches, batch_size=batch_size, uniform_length=uniform)
 
-    def encode_query(self, sentences: Sentences, prompt: str | None = None, **options: Any) -> Any:
+    def encode_query(self, sentences: Sentences, *, prompt: str | None = None, **options: Any) -> Any:
         """Embeds queries: `encode` with the "query" prompt, or another, before each text.
 
         Args:
@@ -343,9 +359,10 @@ class FastEncoder:
             prompt: What to put before each text; `prompts["query"]` by default.
             **options: The other arguments of `encode`; any else is a TypeError.
         """
-        return self.encode(self._prompted(sentences, prompt, "query"), **options)
+        prompt = self._prompts.get("query", "") if prompt is None else prompt
+        return self.encode(prompted(sentences, prompt), **options)
 
-    def encode_document(self, sentences: Sentences, prompt: str | None = None, **options: Any) -> Any:
+    def encode_document(self, sentences: Sentences, *, prompt: str | None = None, **options: Any) -> Any:
         """Embeds documents: `encode` with the "document" prompt, or another, before each text.
 
         Args:
@@ -353,22 +370,18 @@ class FastEncoder:
             prompt: What to put before each text; `prompts["document"]` by default.
             **options: The other arguments of `encode`; any else is a TypeError.
         """
-        return self.encode(self._prompted(sentences, prompt, "document"), **options)
+        prompt = self._prompts.get("document", "") if prompt is None else prompt
+        return self.encode(prompted(sentences, prompt), **options)
 
-    def _prompted(self, sentences: Sentences, prompt: str | None, role: str) -> Sentences:
-        prefix = self._prompts.get(role, "") if prompt is None else prompt
-        if not prefix:
-            return sentences
-        texts, single = as_texts(sentences)
-        prompted = [prefix + text for text in texts]
-        return prompted[0] if single else prompted
-
-    def encode_stream(self, sentences: Iterable[str], chunk_size: int = 8192, **options: Any) -> Iterator[Any]:
+    def encode_stream(
+        self, sentences: Iterable[str], chunk_size: int = 8192, *, prompt: str | None = None, **options: Any
+    ) -> Iterator[Any]:
         """Embeds more texts than memory holds: takes a chunk, yields its embeddings, takes the next.
 
         Args:
             sentences: Any iterable of strings; it is read only as far as results are taken.
             chunk_size: Texts of a chunk.
+            prompt: What to put before each text, such as `prompts["document"]`; nothing by default.
             **options: The other arguments of `encode`; any else is a TypeError.
 
         Yields:
@@ -376,16 +389,29 @@ class FastEncoder:
 
         Raises:
             OptionError: An argument is outside its valid values, or precision is one whose ranges follow the chunk.
+            TextTypeError: What is given is no stream; where an item is no string, once its chunk is reached.
 
         Example:
             >>> encoder = FastEncoder("minilm-ditto")
             >>> [len(rows) for rows in encoder.encode_stream((f"text {i}" for i in range(5)), chunk_size=2)]
             [2, 2, 1]
         """
+        # whatever is wrong with an option is told before a text is taken
         integer("chunk_size", chunk_size)
-        bound = signature(self.encode).bind([], **options)  # an unknown option is told before a text is taken
-        check_streamable(bound.arguments.get("precision", "float32"))
-        return encoded_chunks(partial(self.encode, **options), sentences, chunk_size)
+        self._open()
+        prefix = "" if prompt is None else prompt
+        prompted([], prefix)
+        bound = signature(self.encode).bind([], **options)
+        bound.apply_defaults()
+        checked = ("batch_size", "truncate_dim", "convert_to_tensor", "precision")
+        self._check_options(None, *(bound.arguments[name] for name in checked))
+        check_streamable(bound.arguments["precision"])
+        show = bool(options.pop("show_progress_bar", None))
+
+        def encode(texts: list[str]) -> Any:
+            return self.encode(prompted(texts, prefix), **options)
+
+        return encoded_chunks(encode, sentences, chunk_size, show)
 
     def tokenize(self, sentences: Sentences) -> dict[str, NDArray[np.int64]]:
         """Token ids and attention mask of a padded batch: input_ids and attention_mask (n, T)."""
@@ -400,12 +426,14 @@ class FastEncoder:
             >>> [token for token, _ in FastEncoder("minilm-ditto").token_weights("Rain fell.")]
             ['[CLS]', 'rain', 'fell', '.', '[SEP]']
         """
+        tokenizer = self._open().tokenizer
         if self._tokens_runner is None:
             tokens = select(self._selection.directory, DEFAULT_POOLING, self.precision, kind="tokens")
             self._tokens_runner = GraphRunner(tokens, self._arguments["providers"], self._arguments["session_options"])
         (text,), _ = as_texts([sentence])
-        outputs, _ = self._tokens_runner.run(self._open().tokenizer([text]))
-        return list(zip(self._open().tokenizer.tokens(text), outputs["attention_diagonal"][0].tolist(), strict=True))
+        outputs, _ = self._tokens_runner.run(tokenizer([text]))
+        names = tokenizer.tokens(text)  # none of an empty text, where the tokenizer adds none
+        return list(zip(names, outputs["attention_diagonal"][0, : len(names)].tolist(), strict=True))
 
     similarity = staticmethod(similarity)
     similarity_pairwise = staticmethod(similarity_pairwise)

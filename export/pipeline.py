@@ -18,6 +18,7 @@ from ditto_fast.export.hub import DEFAULT_HUB, HubOptions
 from ditto_fast.export.model_card import model_card, source_license
 from ditto_fast.export.modules import write_modules
 from ditto_fast.export.optimize import LEVELS
+from ditto_fast.export.prompts import read_prompts, write_prompts
 from ditto_fast.export.quality import StsBDev
 from ditto_fast.export.upload import check_repo_id, publish
 from ditto_fast.export.verify import SENTENCES, verify_graph
@@ -142,15 +143,17 @@ def export_model(
     checkpoint = load_checkpoint(name, hub)
     config = checkpoint.model.config
     chosen.check(config.num_hidden_layers, config.num_attention_heads)
+    prompts = read_prompts(checkpoint.folder)
     with atomic_directory(directory, force) as folder:
         limit = _write_tokenizer(checkpoint, folder, max_seq_length)
         tokenizer = Tokenizer(folder, limit)
         fused = write_graphs(checkpoint, chosen, options, tokenizer, folder, progress)
-        manifest = _manifest(checkpoint, chosen, options, limit, fused)
+        manifest = replace(_manifest(checkpoint, chosen, options, limit, fused), prompts=prompts.get("prompts", {}))
         manifest.write(folder)
         if verification.enabled:
             manifest = _verified(manifest, checkpoint, chosen, tokenizer, folder, verification, progress)
         write_modules(folder)
+        write_prompts(prompts, folder)
         card = model_card(
             push_to_hub or directory.absolute().name,
             manifest,

@@ -9,6 +9,8 @@ import torch
 from sentence_transformers.base.modules import InputModule
 
 from ditto_fast.encoder import FastEncoder
+from ditto_fast.prompts import prompted
+from ditto_fast.texts import as_texts
 
 
 class DittoModule(InputModule):  # type: ignore[misc]  # its package is skipped by the type checker
@@ -54,8 +56,12 @@ class DittoModule(InputModule):  # type: ignore[misc]  # its package is skipped 
         shutil.copytree(self.encoder.path.parent, output_path, dirs_exist_ok=True)
 
     def preprocess(self, inputs: list[str], prompt: str | None = None, **_: object) -> dict[str, Any]:
-        """The texts themselves, with the prompt in front: the encoder tokenizes."""
-        return {"texts": [f"{prompt or ''}{text}" for text in inputs]}
+        """The texts themselves, with the prompt in front: the encoder tokenizes.
+
+        Raises:
+            TextTypeError: An item is no string; its position is that among the longest first, as they come here.
+        """
+        return {"texts": prompted(as_texts(inputs)[0], prompt or "")}
 
     def forward(self, features: dict[str, Any], **_: object) -> dict[str, Any]:
         """Adds sentence_embedding (B, H)."""

@@ -42,7 +42,7 @@ def test_a_small_run_records_every_contender(tmp_path: Path):
     assert result.returncode == 0, result.stderr
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     cpu = {row["contender"]: row for row in rows if row["suite"] == "cpu"}
-    assert set(cpu) == {"eager", "st", "openvino", "fp32", "int8", "floor"}
+    assert set(cpu) == {"eager", "st", "openvino", "fp32", "int8", "floor", "floor-int8"}
     assert all(set(row) >= RECORDED for row in rows)
     assert all("seconds" in row or "not installed" in row["missing"] for row in cpu.values())
     assert cpu["int8"]["cosine_min"] > 0.97
@@ -98,7 +98,7 @@ def test_peers_choose_among_the_contenders(setting: Setting):
     assert chosen(job) == list(CONTENDERS)
     assert keys(replace(job, peers=("st",))) == ["eager", "st", "fp32", "int8"]
     assert keys(replace(job, peers=()), ("eager", "sdpa", "fp32")) == ["eager", "fp32"]
-    assert set(BY_KEY) - set(keys(replace(job, quick=True))) == {"compile"}
+    assert set(BY_KEY) - set(keys(replace(job, quick=True))) == {"compile", "openvino-int8"}
     assert "compile" in keys(replace(job, quick=True, peers=("compile",)))
 
 

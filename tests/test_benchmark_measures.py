@@ -17,6 +17,7 @@ from resident import resident_mb, sampled, thinned
 from suite_gpu import encoder_flops
 from suite_kernels import kernel_rows
 
+from ditto_fast.batches import CPU_RULE
 from ditto_fast.heads import Head
 from ditto_fast.kernels.roofline import GPUS
 from ditto_fast.session import import_onnxruntime
@@ -63,11 +64,24 @@ def test_the_floor_has_the_products_of_the_model_and_nothing_else():
     assert [output.shape for output in outputs] == [(5, 8), (5, 24), (5, 24)]
 
 
+def test_the_floor_of_int8_has_the_same_products_in_integers():
+    model = gemm_graph(layers=2, hidden=8, intermediate=32, precision="int8")
+    assert {node.op_type for node in model.graph.node} == {"MatMulIntegerToFloat"}
+    weights = [tuple(tensor.dims) for tensor in model.graph.initializer if len(tensor.dims) == 2]
+    assert weights == 2 * [(8, 24), (8, 8), (8, 32), (32, 8)]
+    session = import_onnxruntime().InferenceSession(model.SerializeToString())
+    outputs = session.run(None, {"states": np.full((5, 8), 129, np.uint8), "inner": np.full((5, 32), 129, np.uint8)})
+    assert [output.shape[1] for output in outputs] == [8, 24, 8, 32, 8, 24, 8, 32]
+    assert all(np.isfinite(output).all() and output.any() for output in outputs)
+
+
 def test_the_floor_runs_the_batches_of_fast_encoder(minilm: Path, minilm_export: Path):
     setting = Setting(minilm, minilm_export, Head.parse("1-10"), 1)
     shapes = batch_shapes(setting, ["one"] * 200 + ["two words"] * 3)
     assert sum(count for count, _ in shapes) == 203
-    assert all(count * tokens <= 384 for count, tokens in shapes)
+    assert all(count * tokens <= CPU_RULE.max_tokens for count, tokens in shapes)
+    of_int8 = batch_shapes(setting, ["one"] * 200 + ["two words"] * 3, "int8")
+    assert sorted(set(of_int8) & {(3, 4)}) == [(3, 4)]  # nothing is padded
 
 
 @pytest.mark.parametrize("shape", [(3, 7), (2, 16)])

@@ -12,18 +12,20 @@ import numpy as np
 import pytest
 import suite_budget
 import suite_latency
+import suite_memory
 import suite_startup
 import workspace
-from contenders import BY_KEY, Contender
-from gate import Field, timed
-from gemm_floor import FLOOR
+from contenders import BY_KEY, Contender, floor_of
+from gate import Field, gate, timed
+from gemm_floor import FLOOR, FLOOR_INT8
 from job import Encode, Job, Row, Setting
 from measure import fresh_process_seconds
+from memory_probe import texts_of
 from peers_ours import ours
 from sentences import synthetic_sentences
 from suites import SUITES
 
-from ditto_fast.errors import OptionError
+from ditto_fast.errors import OptionError, ParityError
 from ditto_fast.heads import Head
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -71,7 +73,7 @@ def test_latency_checks_and_warms_what_it_times_and_keeps_the_others_of_one_that
 
 
 def test_who_fails_in_a_timed_round_or_has_no_floor_leaves_the_others_their_samples(tiny: Setting):
-    def floor() -> Callable[[], None]:
+    def floor(_: str) -> Callable[[], None]:
         raise OptionError("not known")
 
     encoders = {"good": _fake("good", []).build(tiny), "bad": _fake("bad", [], most=1).build(tiny)}
@@ -86,7 +88,7 @@ def test_who_fails_in_a_timed_round_or_has_no_floor_leaves_the_others_their_samp
 
 @pytest.mark.parametrize(("name", "floor"), [("cpu", "suite_cpu.floor"), ("length", "suite_length.floor")])
 def test_a_suite_goes_on_without_a_floor(name: str, floor: str, tiny: Setting, monkeypatch):
-    def unknown(*_: object) -> None:
+    def unknown(*_: object, **__: object) -> None:
         raise OptionError("not known")
 
     monkeypatch.setattr(floor, unknown)
@@ -149,6 +151,55 @@ def test_budget_tries_batches_of_openvino_where_it_is_installed(tiny: Setting, m
     assert "no_such_module" in row["missing"]
 
 
+def test_a_rule_that_fails_takes_no_row_of_another(tiny: Setting, monkeypatch):
+    def build(setting: Setting, tokens: int) -> Encode:
+        if tokens == 512:
+            raise RuntimeError("no such operator")
+        encode, calls = ours(setting), []
+
+        def called(texts: list[str]) -> np.ndarray:
+            calls.append(len(texts))
+            if tokens == 256 and len(calls) == 2:
+                raise RuntimeError("out of memory")
+            return encode(texts) * (2 if tokens == 1024 else 1)
+
+        return called
+
+    monkeypatch.setattr(suite_budget, "openvino", build)
+    monkeypatch.setattr(suite_budget, "openvino_requests", ours)
+    rows = _openvino_rows(tiny, monkeypatch, needs=())
+    assert "no such operator" in rows["512 tokens"]["error"]  # built
+    assert "out of memory" in rows["256 tokens"]["error"]  # timed
+    assert "ParityError" in rows["1024 tokens"]["error"]  # checked
+    assert [key for key, row in rows.items() if row.get("seconds")] == ["2048 tokens", list(rows)[-1]]
+
+
+class _Graph:
+    """Stands for a session: gives a value, and fails after so many runs."""
+
+    def __init__(self, value: float = 1.0, most: int = 1000) -> None:
+        self.value, self.left = value, most
+
+    def get_inputs(self) -> list[object]:
+        return []
+
+    def run(self, *_: object) -> list[np.ndarray]:
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeError("out of memory")
+        return [np.full((1, 2), self.value, np.float32)]
+
+
+def test_a_graph_that_fails_takes_no_row_of_another(tiny: Setting, monkeypatch):
+    graphs = {"full": _Graph(), "wrong": _Graph(2.0), "first": _Graph(most=0), "later": _Graph(most=1)}
+    monkeypatch.setattr("suite_graphs._sessions", lambda _: {**graphs, "none": _Graph()})
+    monkeypatch.setattr("suite_graphs.LENGTHS", (16,))
+    rows = _by_key(list(SUITES["graphs"](Job(tiny, TEXTS, 1))), "T = 16")
+    failed = {key: row["error"].split(":")[0] for key, row in rows.items() if "error" in row}
+    assert failed == {"wrong": "ParityError", "first": "RuntimeError", "later": "RuntimeError"}
+    assert all(rows[key]["seconds"] for key in ("full", "none"))
+
+
 def test_openvino_gives_our_vectors_by_any_batches(tiny: Setting, tmp_path: Path, monkeypatch):
     pytest.importorskip("openvino")
     from peers_onnx import openvino, openvino_requests
@@ -176,3 +227,44 @@ def test_the_memory_of_ours_is_measured_without_the_peers(key: str, tiny: Settin
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_memory_of_other_vectors_is_no_figure(tiny: Setting, monkeypatch):
+    def probe(script: Path, arguments: list[str]) -> Row:
+        if script.name != "memory_probe.py":
+            return {"peak_mb": 1.0}
+        rows = ours(replace(tiny, max_seq_length=16))(texts_of(16, 8))
+        scale = 1 if arguments[0] == "fp32" else 2
+        return {"peak_mb": 1.0, "loaded_mb": 0.5, "extra_mb": 0.5, "vectors": (scale * rows).tolist()}
+
+    monkeypatch.setattr(suite_memory, "in_process", probe)
+    monkeypatch.setattr(suite_memory, "LENGTHS", (16,))
+    monkeypatch.setattr(suite_memory, "chosen", lambda *_: [BY_KEY["fp32"]])
+    rows = _by_key(list(SUITES["memory"](Job(tiny, TEXTS, 1))), suite_memory.case_of(16))
+    assert rows["fp32"]["peak_mb"] == 1
+    assert rows["fp32"]["difference"] < 1e-5
+    assert "vectors" not in rows["fp32"]
+    assert "ParityError" in rows[suite_memory.ONE_BATCH]["error"]
+
+
+def test_a_cold_process_that_gives_other_vectors_is_not_timed(tiny: Setting, monkeypatch):
+    monkeypatch.setattr(suite_startup, "printed", lambda _: [1.0] * 48)
+    monkeypatch.setattr(suite_startup, "chosen", lambda *_: [BY_KEY["fp32"]])
+    rows = list(SUITES["startup"](Job(tiny, TEXTS, 1)))
+    assert _by_key(rows, "import")["fp32"]["seconds"]
+    assert "ParityError" in _by_key(rows, "cold")["fp32"]["error"]
+
+
+def test_a_peers_own_int8_is_held_against_the_floor_of_int8():
+    assert {floor_of(key) for key in ("int8", "st-onnx-int8", "openvino-int8")} == {FLOOR_INT8}
+    assert {floor_of(key) for key in ("fp32", "eager", "openvino", FLOOR)} == {FLOOR}
+
+
+def test_a_peers_own_int8_has_to_be_of_the_model(tiny: Setting):
+    contender = BY_KEY["openvino-int8"]
+    expected = ours(tiny)(TEXTS)
+    other = expected + 0.15 * np.abs(expected).max() * np.random.default_rng(0).standard_normal(expected.shape)
+    assert 0.8 < gate(contender, other.astype(np.float32), expected)["cosine_min"] < 0.999
+    for wrong in (-expected, np.full_like(expected, np.nan)):
+        with pytest.raises(ParityError):
+            gate(contender, wrong, expected)

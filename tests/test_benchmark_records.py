@@ -10,12 +10,16 @@ import record
 import report
 import run
 import typer
-from compare import Compared, comparison, print_comparison
+from compare import MEMORY_MARGIN, Compared, comparison, print_comparison
+from gemm_floor import FLOOR
 from record import environment
 from records import CRASHED, Records
+from tables import print_suite
 from targets import TARGETS
 
 from ditto_fast.errors import DataError
+
+ABOUT = {"head": "1-10", "cpus": 2, "load": 0.0, "versions": {}, "commit": "", "dirty": False}
 
 
 def _row(started: str, seconds: list[float], contender: str = "fp32") -> dict[str, object]:
@@ -28,6 +32,7 @@ def _row(started: str, seconds: list[float], contender: str = "fp32") -> dict[st
         "seconds": seconds,
         "cpu": "a CPU",
         "threads": 2,
+        **ABOUT,
     }
 
 
@@ -99,6 +104,103 @@ def test_another_workload_is_not_a_regression(other: dict[str, object]):
         assert _verdicts([before | {"case": "of many"}], [after]) == {"fp32": "another workload"}
 
 
+def test_a_peer_that_was_not_asked_for_is_no_regression(tmp_path: Path):
+    before = [_row("1", [1.0, 1.0], key) for key in ("eager", "st", "sdpa", "fp32", FLOOR)]
+    found = _verdicts(before, [_row("2", [1.0, 1.0]) | {"peers": ["sdpa"]}])
+    missed = "no longer measured"  # the baseline, ours, the floor and whom the run was asked for always have a row
+    assert found == {
+        "eager": missed,
+        "st": "not asked for now",
+        "sdpa": missed,
+        "fp32": "within the spread",
+        FLOOR: missed,
+    }
+    failed = _row("2", [], "st") | {"error": "RuntimeError: no", "peers": []}
+    assert _verdicts(before[1:2], [failed]) == {"st": missed}  # by a suite that asks nobody
+    for peers in ({}, {"peers": None}):
+        assert _verdicts(before[1:2], [_row("2", [1.0]) | peers]) == {"st": missed}
+    asked, quick = _row("1", [1.0], "compile") | {"quick": True}, _row("2", [1.0]) | {"quick": True, "peers": None}
+    assert _verdicts([asked], [quick]) == {"compile": "not asked for now"}  # it starts too slowly for a quick run
+    files = [_write(tmp_path / name, rows) for name, rows in (("a", before[1:2]), ("b", [failed | {"case": "other"}]))]
+    with pytest.raises(DataError, match="Nothing to compare"):
+        print_comparison(*files)
+
+
+def _memory(peak: float | None, contender: str, **figures: object) -> dict[str, object]:
+    row = {**_row("1", [], contender), "suite": "memory", "peak_mb": peak, "extra_mb": 1.0, **figures}
+    return {name: value for name, value in row.items() if value not in (None, [])}
+
+
+def test_peaks_are_compared_where_times_have_no_spread():
+    keys = ("eager", "sdpa", "fp32", "int8", "st")
+    before = [_memory(100.0, key) for key in keys] + [_memory(100.0, "int8-no-arena", seconds=[1.0])]
+    peaks = (101.0 * MEMORY_MARGIN, 99.0 / MEMORY_MARGIN, 99.0 * MEMORY_MARGIN, None, float("nan"))
+    after = [_memory(peak, key) for key, peak in zip(keys, peaks, strict=True)]
+    after += [_memory(150.0, "int8-no-arena", seconds=[9.0])]
+    found = {row.key[3]: (row.verdict, row.regression) for row in _compared(before, after)}
+    assert found == {
+        "eager": ("more memory", True),
+        "sdpa": ("less memory", False),
+        "fp32": ("about as much memory", False),
+        "int8": ("no longer measured", True),
+        "st": ("no longer measured", True),
+        "int8-no-arena": ("more memory", True),
+    }
+    timed = [_memory(peak, "fp32", seconds=seconds) for peak, seconds in ((100.0, [2.0, 2.1]), (900.0, [1.0, 1.1]))]
+    assert _verdicts(timed[:1], timed[1:]) == {"fp32": "faster"}
+
+
+BROKEN = {
+    "cut short": (json.dumps(_row("1", [1.0]))[:40], "no JSON"),
+    "a merge mark": ("<<<<<<< HEAD", "no JSON"),
+    "no UTF-8": (b"\xff\xfe", "can't decode"),
+    "a list": ("[1, 2]", "list [1, 2], no JSON object"),
+    "without keys": (json.dumps({"case": "a", "seconds": [1.0]}), "it has no model, suite, contender"),
+}
+
+
+@pytest.mark.parametrize("option", ["--report", "--compare"])
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_line_that_is_no_record_is_one_message(option: str, how: str, tmp_path: Path, monkeypatch, capsys):
+    line, problem = BROKEN[how]
+    for name in ("ROOT", "README", "DOCUMENT", "FOLDER"):
+        monkeypatch.setattr(report, name, tmp_path / ("" if name == "ROOT" else name))
+    (tmp_path / "benchmarks" / "results").mkdir(parents=True)
+    file = _write(tmp_path / "benchmarks" / "results" / "a.jsonl", [_row("1", [1.0])])
+    file.write_bytes(file.read_bytes() + b"\n" + (line if isinstance(line, bytes) else line.encode()))
+    monkeypatch.setattr("sys.argv", ["run.py", option, *([str(file)] * 2 if option == "--compare" else [])])
+    with pytest.raises(SystemExit) as exit_with:
+        run.run(run._benchmark)
+    assert exit_with.value.code == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"error: {file}, line 3: ")
+    assert problem in err
+    assert err.endswith("remove this one, and run its suite again.\n")
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == {file}
+
+
+def test_rows_say_which_peers_were_asked_for(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(run, "SUITES", {"cpu": lambda _: iter([{"case": "case", "contender": "fp32"}])})
+    for name, value in (("load_sentences", ("texts", ["a"])), ("checkpoint_folder", tmp_path), ("exported", tmp_path)):
+        monkeypatch.setattr(run, name, lambda *_, value=value, **__: value)
+    out = tmp_path / "a.jsonl"
+    for peers in ("st,openvino", "", None):
+        run._benchmark(suite="cpu", peers=peers, out=out)
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["peers"] for row in rows] == [["st", "openvino"], [], None]
+
+
+def test_a_table_has_no_ratio_of_other_rounds(capsys):
+    rows = [_row("1", seconds, key) for key, seconds in (("eager", [4.0, 4.0]), ("fp32", [1.0]), (FLOOR, [1.0]))]
+    print_suite("cpu", rows, rows[0])
+    lines = {line.split("│")[2].strip(): line for line in capsys.readouterr().out.splitlines() if "throughput" in line}
+    assert "1.00x" in lines["authors' eager path"]
+    assert "x" not in lines["ditto_fast"].split("│")[4]
+    assert "100%" in lines["ditto_fast"]
+    assert "%" not in lines["authors' eager path"]
+
+
 def test_suites_of_one_file_are_named_and_nothing_in_common_is_an_error(tmp_path: Path, capsys):
     rows = [_row("1", [1.0]), _row("1", [1.0]) | {"suite": "scale"}]
     both, one = (_write(tmp_path / name, rows[:count]) for name, count in (("a.jsonl", 2), ("b.jsonl", 1)))
@@ -110,7 +212,8 @@ def test_suites_of_one_file_are_named_and_nothing_in_common_is_an_error(tmp_path
 
 def test_each_suite_says_when_it_began_and_all_its_rows_the_same(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(run, "environment", ({"started": str(second)} for second in range(9)).__next__)
-    row = {"case": "case", "contender": "fp32"}
+    row = {**_row("", []), "case": "case"}
+    row = {name: value for name, value in row.items() if name not in ("started", "suite")}
     monkeypatch.setattr(run, "SUITES", {name: lambda _: iter([row, row]) for name in "ab"})
     out = tmp_path / "a.jsonl"
     for name in "ab":

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import replace
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 import suite_heads
 import suite_length
 import suite_profile
+import suite_ray
 import suite_scale
 from contenders import BY_KEY, in_calls
 from gate import Field
 from head_cost import cost
-from heads_probe import ONE_PASS, one_head, one_pass
-from job import Job, Setting, parts
+from heads_probe import ONE_PASS, measured, one_head, one_pass
+from job import Job, Row, Setting, Vectors, parts
 from pages import document, summary
 from plots import drawn
 from records import CRASHED, Records
@@ -26,6 +29,7 @@ from suites import SUITES
 from targets import TARGETS
 from workspace import RANDOM_BASE
 
+from ditto_fast import FastEncoder
 from ditto_fast.errors import ParityError
 from ditto_fast.evaluation.tasks import Subset
 from ditto_fast.evaluation.with_torch.states_graph import cached_states
@@ -41,10 +45,10 @@ def tiny(checkpoint: Callable[[str], Path], tiny_export: Path) -> Setting:
 
 def test_one_pass_and_a_run_a_head_give_the_same_score(tiny: Setting, tmp_path: Path):
     dev = Subset("dev", TEXTS, [*TEXTS[1:], TEXTS[0]], np.arange(len(TEXTS), dtype=np.float64))  # no pair twice
-    scores = one_pass(cached_states(str(tiny.checkpoint), tmp_path), dev)()
+    scores = one_pass(cached_states(str(tiny.checkpoint), tmp_path))(dev)
     assert len(scores) == 3 * 4
     for key in suite_heads.SEPARATE:
-        suite_heads._require_same(key, one_head(key, tiny, dev)(), scores)
+        suite_heads._require_same(key, one_head(key, tiny)(dev), scores)
     with pytest.raises(ParityError, match="Head 2-3"):
         suite_heads._require_same("fp32", {"2-3": scores["2-3"] + 0.1}, scores)
 
@@ -52,6 +56,115 @@ def test_one_pass_and_a_run_a_head_give_the_same_score(tiny: Setting, tmp_path: 
 def test_heads_without_data_say_so(tiny: Setting):
     (row,) = SUITES["heads"](Job(tiny, TEXTS, 1, quick=True))
     assert "--senteval" in row["missing"]
+
+
+def test_a_way_is_built_once_and_warm_before_it_is_timed():
+    dev = Subset("dev", TEXTS * 2, TEXTS * 2, np.arange(2.0 * len(TEXTS)))
+    built, sizes = [], []
+
+    def build():
+        built.append(1)
+        return lambda pairs: sizes.append(len(pairs)) or {"2-3": 0.5}
+
+    found = measured(build, dev)
+    assert (built, sizes) == ([1], [8, 12])
+    assert found["scores"] == {"2-3": 0.5}
+    assert found["peak_mb"] >= found["imports_mb"] > 0 < found["seconds"]
+
+
+@dataclass
+class Probes:
+    """Stands for the processes of suite heads: notes the way of each; those of these numbers fail, or score wrong."""
+
+    failing: tuple[int, ...] = ()
+    wrong: tuple[int, ...] = ()
+    keys: list[str] = field(default_factory=list)
+
+    def __call__(self, _: Path, arguments: Sequence[str]) -> Row:
+        number = len(self.keys)
+        self.keys.append(arguments[0])
+        if number in self.failing:
+            raise RuntimeError("it ended")
+        scores = {"2-3": 0.9 if number in self.wrong else 0.5}
+        return {"seconds": float(number), "scores": scores, "imports_mb": 1.0 * number, "peak_mb": 50.0 + number % 4}
+
+    def rows(self, setting: Setting, monkeypatch: pytest.MonkeyPatch, quick: bool = False) -> list[Row]:
+        """The suite's, after two rounds."""
+        monkeypatch.setattr(suite_heads, "in_process", self)
+        monkeypatch.setattr(suite_heads, "cached_states", lambda _, cache: cache)
+        return list(SUITES["heads"](Job(setting, TEXTS, 2, quick, senteval=Path("data"))))
+
+
+def test_ways_to_score_heads_take_turns(tiny: Setting, monkeypatch):
+    probes = Probes()
+    rows = probes.rows(tiny, monkeypatch)
+    assert probes.keys == 2 * [ONE_PASS, *suite_heads.SEPARATE]
+    assert [row["contender"] for row in rows] == [ONE_PASS, *suite_heads.SEPARATE]
+    assert [row["seconds"] for row in rows] == [[0, 3], [1, 4], [2, 5]]
+    assert [(row["peak_mb"], row["imports_mb"]) for row in rows] == [(53, 3), (51, 1), (52, 2)]
+    assert ["export_seconds" in row for row in rows] == [True, False, False]
+    quick = Probes()
+    quick.rows(tiny, monkeypatch, quick=True)
+    assert quick.keys == [ONE_PASS, *suite_heads.SEPARATE]
+
+
+@pytest.mark.parametrize("probes", [Probes(failing=(1,)), Probes(wrong=(1,))])
+def test_a_way_to_score_heads_that_fails_costs_a_row(probes: Probes, tiny: Setting, monkeypatch):
+    one, failed, eager = probes.rows(tiny, monkeypatch)
+    assert probes.keys == [ONE_PASS, "fp32", "eager", ONE_PASS, "eager"]
+    assert failed["contender"] == "fp32"
+    assert ("it ended" if probes.failing else "ParityError") in failed["error"]
+    assert (one["seconds"], eager["seconds"]) == ([0, 3], [2, 4])
+
+
+@pytest.mark.parametrize(
+    ("probes", "ran"), [(Probes(failing=(0,)), 1), (Probes(failing=(3,)), 4), (Probes(wrong=(3,)), 4)]
+)
+def test_without_the_one_pass_the_suite_ends(probes: Probes, ran: int, tiny: Setting, monkeypatch):
+    with pytest.raises((RuntimeError, ParityError)):
+        probes.rows(tiny, monkeypatch)
+    assert len(probes.keys) == ran
+
+
+@pytest.fixture
+def on_ray(monkeypatch) -> list[tuple[object, int]]:
+    """The order of what suite ray runs on 8 texts, two a batch, with no cluster: who, and how many texts."""
+    ran: list[tuple[object, int]] = []
+
+    def workers_on_ray(export: Path, texts: list[str], workers: int) -> tuple[float, Vectors]:
+        ran.append((workers, len(texts)))
+        return float(len(texts)), FastEncoder(export, num_threads=1).encode(texts)
+
+    monkeypatch.setitem(sys.modules, "ray", MagicMock())
+    monkeypatch.setattr(suite_ray, "find_spec", lambda name: name)
+    monkeypatch.setattr(suite_ray, "_SENTENCES", 8)
+    monkeypatch.setattr(suite_ray, "_BATCH", 2)
+    monkeypatch.setattr(suite_ray, "_ROUNDS", 2)
+    monkeypatch.setattr(suite_ray, "_alone", lambda _, texts: ran.append(("alone", len(texts))))
+    monkeypatch.setattr(suite_ray, "_on_ray", workers_on_ray)
+    return ran
+
+
+def test_workers_take_turns_with_one_process(on_ray: list[tuple[object, int]], tiny: Setting):
+    rows = list(SUITES["ray"](Job(tiny, TEXTS, 1)))
+    assert on_ray == 2 * [("alone", 8), (1, 2), (1, 8), (2, 4), (2, 8)]
+    assert [row["contender"] for row in rows] == ["one process", "1 worker", "2 workers"]
+    assert [row["sentences"] for row in rows] == [8, 6, 4]
+    assert len(rows[0]["seconds"]) == 2
+    assert [(row["workers"], row["seconds"], row["start_seconds"]) for row in rows[1:]] == [
+        (1, [6, 6], [2, 2]),
+        (2, [4, 4], [4, 4]),
+    ]
+    assert (sys.modules["ray"].init.call_count, sys.modules["ray"].shutdown.call_count) == (1, 1)
+
+
+def test_workers_that_fail_cost_a_row(on_ray: list[tuple[object, int]], tiny: Setting, monkeypatch):
+    works = suite_ray._on_ray
+    monkeypatch.setattr(suite_ray, "_on_ray", lambda *given: works(*given) if given[2] == 2 else (1.0, np.ones((8, 2))))
+    alone, failed, two = SUITES["ray"](Job(tiny, TEXTS, 1))
+    assert "ParityError" in failed["error"]
+    assert on_ray == 2 * [("alone", 8), (2, 4), (2, 8)]
+    assert len(alone["seconds"]) == len(two["seconds"]) == 2
 
 
 def test_a_profile_has_shares_of_one(tiny: Setting):

@@ -15,7 +15,14 @@ import pytest
 
 from ditto_fast import FastEncoder
 from ditto_fast.artifact import MANIFEST_FILE
-from ditto_fast.errors import ExportDirectoryError, MissingDependencyError, NonFiniteError, OptionError
+from ditto_fast.errors import (
+    EncoderClosedError,
+    ExportDirectoryError,
+    MissingDependencyError,
+    NonFiniteError,
+    OptionError,
+    TextTypeError,
+)
 from ditto_fast.tolerances import within
 
 
@@ -55,9 +62,9 @@ def test_a_tensor_without_torch_is_refused_first(encoder: FastEncoder, monkeypat
         ({"num_workers": False}, "num_workers must be an integer at least 0"),
         ({"num_workers": -1}, "at least 0"),
         ({"num_threads": 0}, "at least 1"),
-        ({"prompts": "query: "}, "prompts must map query and document"),
+        ({"prompts": "query: "}, "prompts must map query, document, passage, corpus to"),
         ({"prompts": {"query": 3}}, "to strings"),
-        ({"prompts": {"passage": "p: "}}, "query, document; got 'passage'"),
+        ({"prompts": {"pasage": "p: "}}, "got 'pasage'. Did you mean 'passage'"),
         ({"providers": None}, "providers must be"),
         ({"providers": []}, "providers must be"),
     ],
@@ -131,3 +138,83 @@ def test_auto_takes_the_cpu_where_cuda_does_not_start(tiny_export: Path, monkeyp
     with pytest.warns(RuntimeWarning, match="CUDAExecutionProvider did not start"):
         encoder = FastEncoder(tiny_export, providers="auto")
     assert encoder.provider == "CPUExecutionProvider"
+
+
+def _manifest_with(export: Path, folder: Path, **values: object) -> Path:
+    copied = Path(shutil.copytree(export, folder))
+    manifest = json.loads((copied / MANIFEST_FILE).read_text(encoding="utf-8"))
+    (copied / MANIFEST_FILE).write_text(json.dumps(manifest | values), encoding="utf-8")
+    return copied
+
+
+def test_prompts_of_the_checkpoint_are_the_default(tiny_export: Path, tmp_path: Path):
+    kept = {"query": "query: ", "passage": "passage: ", "clustering": "topic: "}
+    export = _manifest_with(tiny_export, tmp_path / "export", prompts=kept)
+    encoder = FastEncoder(export)
+    assert encoder.prompts == {"query": "query: ", "document": "passage: "}
+    assert within(encoder.encode_query("rain"), encoder.encode("query: rain"))
+    assert within(encoder.encode_document(["rain"]), encoder.encode(["passage: rain"]))
+    assert FastEncoder(export, prompts={}).prompts == {}
+    assert FastEncoder(export, prompts={"corpus": "c: "}).prompts == {"document": "c: "}
+
+
+def test_a_prompt_has_to_be_named_and_a_string(encoder: FastEncoder):
+    with pytest.raises(TypeError, match="positional"):
+        encoder.encode_query(["rain"], "query")  # sentence-transformers has the prompt's name there
+    for prompt in (3, 0, False, ["a"]):
+        for method in (encoder.encode_query, encoder.encode_document, encoder.encode_stream):
+            with pytest.raises(OptionError, match="prompt must be a string"):
+                method(["rain"], prompt=prompt)
+
+
+@pytest.mark.parametrize(
+    "options", [{"truncate_dim": 9999}, {"precision": "int4"}, {"batch_size": 0}, {"chunk_size": 0}], ids=str
+)
+def test_a_stream_is_not_touched_for_an_option_that_is_refused(encoder: FastEncoder, options):
+    texts = iter(["a", "b"])
+    with pytest.raises(OptionError):
+        encoder.encode_stream(texts, **options)
+    assert list(texts) == ["a", "b"]
+
+
+def test_a_stream_is_refused_at_once(encoder: FastEncoder):
+    for wrong in ("abc", {"a": 1}, 3):
+        with pytest.raises(TextTypeError):
+            encoder.encode_stream(wrong)
+    encoder.close()
+    with pytest.raises(EncoderClosedError):
+        encoder.encode_stream(["a"])
+
+
+def test_a_stream_takes_a_prompt_and_shows_one_bar(encoder: FastEncoder, capsys: pytest.CaptureFixture[str]):
+    texts = ["rain", "wind", "sun"]
+    chunks = list(encoder.encode_stream(texts, chunk_size=2, prompt="the ", show_progress_bar=True))
+    assert within(np.concatenate(chunks), encoder.encode([f"the {text}" for text in texts]))
+    bars = capsys.readouterr().err
+    assert "3/3" in bars
+    assert bars.count("100%") == 1
+
+
+def test_fewer_dimensions_hold_no_memory_of_all(encoder: FastEncoder):
+    rows = encoder.encode(["a", "b"], truncate_dim=8)
+    assert rows.flags.c_contiguous
+    assert rows.base is None or rows.base.nbytes == rows.nbytes
+    assert all(row.base is None for row in encoder.encode(["a", "b"], convert_to_numpy=False))
+
+
+def test_a_closed_encoder_opens_and_changes_nothing(encoder: FastEncoder):
+    length = encoder.max_seq_length
+    encoder.close()
+    with pytest.raises(EncoderClosedError):
+        encoder.token_weights("a")
+    assert encoder._tokens_runner is None
+    with pytest.raises(EncoderClosedError):
+        encoder.max_seq_length = 8
+    assert encoder.max_seq_length == length
+
+
+def test_what_the_caller_changes_later_changes_no_copy(tiny_export: Path):
+    prompts, providers = {"query": "q: "}, ["CPUExecutionProvider"]
+    encoder = FastEncoder(tiny_export, prompts=prompts, providers=providers)
+    prompts["query"], providers[0] = "other: ", "no provider"
+    assert pickle.loads(pickle.dumps(encoder)).prompts == encoder.prompts == {"query": "q: "}

@@ -1,0 +1,56 @@
+"""What is put before queries and before documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ditto_fast.checks import one_of
+from ditto_fast.errors import OptionError
+from ditto_fast.texts import Sentences, as_texts, describe
+
+# the names under which sentence-transformers looks for the prompt of a role
+_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
+
+
+def check_prompts(prompts: Mapping[str, str] | None) -> None:
+    """Passes None, and prompts by the names that sentence-transformers has for those of queries and documents.
+
+    Raises:
+        OptionError: They are something else.
+
+    Example:
+        >>> check_prompts({"query": "query: ", "passage": "passage: "})
+    """
+    names = [name for each in _NAMES.values() for name in each]
+    if prompts is None:
+        return
+    if not isinstance(prompts, Mapping) or not all(isinstance(prompt, str) for prompt in prompts.values()):
+        raise OptionError(f"prompts must map {', '.join(names)} to strings; got {prompts!r}.")
+    for name in prompts:
+        one_of("prompts: a key", name, names)
+
+
+def by_role(prompts: Mapping[str, str]) -> dict[str, str]:
+    """The prompts of "query" and "document", by the first of their names that there is; empty ones are none.
+
+    Example:
+        >>> by_role({"query": "query: ", "passage": "passage: ", "clustering": "topic: "})
+        {'query': 'query: ', 'document': 'passage: '}
+    """
+    found = {role: next((prompts[name] for name in names if name in prompts), "") for role, names in _NAMES.items()}
+    return {role: prompt for role, prompt in found.items() if prompt}
+
+
+def prompted(sentences: Sentences, prompt: str) -> Sentences:
+    """The sentences with the prompt before each.
+
+    Raises:
+        OptionError: The prompt is no string.
+        TextTypeError: As `as_texts`.
+    """
+    if not isinstance(prompt, str):
+        raise OptionError(f"prompt must be a string, which is put before each text; got {describe(prompt)}.")
+    if not prompt:
+        return sentences
+    texts, single = as_texts(sentences)
+    return prompt + texts[0] if single else [prompt + text for text in texts]
