@@ -36,13 +36,13 @@ def setting(minilm: Path, minilm_export: Path) -> Setting:
 def test_a_small_run_records_every_contender(tmp_path: Path):
     out = tmp_path / "results.jsonl"
     options = ["--suite", "cpu,kernels,gpu", "--sentences", "8", "--rounds", "1", "--threads", "1"]
-    peers = ["--peers", "st,openvino", "--out", str(out)]
+    peers = ["--peers", "st,st-onnx-int8,openvino", "--out", str(out)]
     command = [sys.executable, str(ROOT / "benchmarks" / "run.py"), *options, *peers]
     result = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0, result.stderr
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     cpu = {row["contender"]: row for row in rows if row["suite"] == "cpu"}
-    assert set(cpu) == {"eager", "st", "openvino", "fp32", "int8", "floor", "floor-int8"}
+    assert set(cpu) == {"eager", "st", "st-onnx-int8", "openvino", "fp32", "int8", "floor", "floor-int8"}
     assert all(set(row) >= RECORDED for row in rows)
     assert all("seconds" in row or "not installed" in row["missing"] for row in cpu.values())
     assert cpu["int8"]["cosine_min"] > 0.97
