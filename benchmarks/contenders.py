@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 import numpy as np
-from gemm_floor import FLOOR, FLOOR_INT8
+from gemm_floor import FLOORS
 from job import Encode, Job, Row, Setting, parts
 from peers_int8 import openvino_int8, sentence_transformers_int8
 from peers_onnx import fastembed, openvino, openvino_backend
@@ -132,13 +132,14 @@ CONTENDERS = (
 )
 BY_KEY = {contender.key: contender for contender in CONTENDERS}
 BASELINE = "eager"
-_FLOORS = {"int8": FLOOR_INT8, PEER_INT8: FLOOR_INT8}  # by the contender's precision
 OURS = ("fp32", "int8")
 
 
 def floor_of(key: str) -> str:
-    """The floor that a contender, or the floor itself, is held against."""
-    return _FLOORS.get(BY_KEY[key].precision, FLOOR) if key in BY_KEY else key
+    """The floor that a contender, or a floor itself, is held against."""
+    if key in FLOORS.values():
+        return key
+    return FLOORS["int8"] if key in BY_KEY and BY_KEY[key].precision in ("int8", PEER_INT8) else FLOORS["fp32"]
 
 
 def chosen(job: Job, among: tuple[str, ...] = tuple(BY_KEY)) -> list[Contender]:

@@ -36,7 +36,7 @@ _RANDOM = " (random weights)"  # as fast as trained ones, and vectors of no use
 
 
 def _machine(row: Row) -> str:
-    packages = ("onnxruntime", "torch", "transformers", "sentence-transformers", "openvino", "fastembed")
+    packages = ("onnxruntime", "torch", "transformers", "sentence-transformers", "openvino", "nncf", "fastembed")
     versions = ", ".join(f"{name} {row['versions'][name]}" for name in packages if name in row["versions"])
     changes = " with uncommitted changes" if row["dirty"] else ""
     return (

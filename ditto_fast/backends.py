@@ -11,7 +11,7 @@ from ditto_fast.artifact import Manifest, graph_file
 from ditto_fast.checks import one_of
 from ditto_fast.errors import OptionError
 from ditto_fast.pooling import DEFAULT_POOLING
-from ditto_fast.providers import Providers
+from ditto_fast.providers import Providers, prefers_cuda
 from ditto_fast.runner import GraphRunner
 from ditto_fast.selection import BACKENDS, Selection, choose_graph, select
 
@@ -28,13 +28,13 @@ def select_backend(
         path: An export directory, or an .onnx file in it, which is then the choice.
         pooling: See `ditto_fast.selection.select`.
         precision: See `ditto_fast.selection.select`.
-        backend: A key of `BACKENDS`, or "auto": the kernel on CUDA where the directory holds the head graph
-            and torch and triton are installed, else inside the graph where it can be, else numpy.
+        backend: A key of `BACKENDS`, or "auto": the kernel where CUDA is the first provider, the directory
+            holds the head graph and torch and triton are installed, else inside the graph where it can be, else numpy.
         providers: What the graph will run on.
 
     Raises:
         ExportDirectoryError: The export lacks the graph; the message says what it holds.
-        OptionError: The backend is none, or cannot do that pooling.
+        OptionError: The backend is none, or cannot do that pooling; or providers are none.
     """
     one_of("pooling_backend", backend, [*BACKENDS, "auto"])
     if backend == "triton" and pooling not in (None, DEFAULT_POOLING):
@@ -42,7 +42,7 @@ def select_backend(
             f"pooling_backend='triton' pools {DEFAULT_POOLING} alone; got pooling={pooling!r}. Use 'numpy' for it."
         )
     kind = BACKENDS.get(backend)
-    if backend == "auto" and providers == "cuda" and pooling in (None, DEFAULT_POOLING) and path.is_dir():
+    if backend == "auto" and prefers_cuda(providers) and pooling in (None, DEFAULT_POOLING) and path.is_dir():
         kernels = find_spec("torch") is not None and find_spec("triton") is not None
         head = graph_file("head", _precision(path, precision))
         kind = "head" if kernels and head in Manifest.read(path).graphs else None
@@ -61,11 +61,11 @@ def graph_files(
     """Files of the graphs that `select_backend` may choose, wherever it runs; the arguments are its own.
 
     Raises:
-        OptionError: The pooling, precision or backend is none.
+        OptionError: The pooling, precision, backend or providers are none.
     """
     one_of("pooling_backend", backend, [*BACKENDS, "auto"])
     names = [choose_graph(manifest, pooling, precision, BACKENDS.get(backend))]
-    if backend == "auto" and providers == "cuda" and pooling in (None, DEFAULT_POOLING):
+    if backend == "auto" and prefers_cuda(providers) and pooling in (None, DEFAULT_POOLING):
         head = choose_graph(manifest, pooling, precision, "head")  # for a machine that has the kernels
         names += [head] if head in manifest.graphs else []
     return names

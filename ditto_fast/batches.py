@@ -42,9 +42,9 @@ CPU_RULE = BatchRule(max_tokens=384, run_tokens=8)
 GPU_RULE = BatchRule(max_tokens=16384, run_tokens=512, spread=False)
 
 
-def default_rule(precision: str, on_cpu: bool = True) -> BatchRule:
+def default_rule(precision: str, on_gpu: bool = False) -> BatchRule:
     """What FastEncoder goes by where it is given nothing else; in int8 padding could tip the rounding of a value."""
-    return replace(CPU_RULE if on_cpu else GPU_RULE, uniform_length=precision == "int8")
+    return replace(GPU_RULE if on_gpu else CPU_RULE, uniform_length=precision == "int8")
 
 
 def plan_batches(lengths: Sequence[int], rule: BatchRule) -> list[IntArray]:

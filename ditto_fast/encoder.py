@@ -36,6 +36,7 @@ from ditto_fast.streams import encoded_chunks
 from ditto_fast.texts import Sentences, as_texts
 from ditto_fast.tokenizer import Tokenizer, resolve_max_seq_length
 from ditto_fast.wide import WideRunner
+from ditto_fast.workers import check_sendable
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -105,7 +106,8 @@ class FastEncoder:
         # what the caller changes later changes no copy of this encoder
         self._arguments |= {"onnx_path": path, "providers": deepcopy(providers), "prompts": deepcopy(prompts)}
         threads = available_cpus() if num_threads is None else integer("num_threads", num_threads)
-        workers = integer("num_workers", num_workers, minimum=0)
+        if workers := integer("num_workers", num_workers, minimum=0):
+            check_sendable(self._arguments)
         self._nonfinite = one_of("nonfinite", nonfinite, ("raise", "zero"))
         check_prompts(prompts)
         self._selection = select_backend(path, pooling, precision, pooling_backend, providers)
@@ -113,15 +115,18 @@ class FastEncoder:
         if verify:
             verify_files(self._selection.directory, self.manifest)
         runner = open_runner(self._selection, providers, session_options)
-        on_cpu = runner.provider == CPU
         wide = None
-        if on_cpu and threads > 1 and session_options is None:  # who sets them decides on threads inside a run, too
+        # who sets session_options decides on threads inside a run, too
+        if runner.provider == CPU and threads > 1 and session_options is None:
             wide = WideRunner(runner, partial(GraphRunner, self._selection, providers, num_threads=threads))
         self._embedder: Embedder | None = Embedder(runner, self.manifest.hidden_size, threads, workers, wide)
-        self._batches = default_rule(self.precision, on_cpu)
+        self._batches = default_rule(self.precision, runner.on_gpu)
         if max_batch_tokens is not None:
             self._batches = replace(self._batches, max_tokens=integer("max_batch_tokens", max_batch_tokens))
-        self.max_seq_length = self.manifest.max_seq_length if max_seq_length is None else max_seq_length
+        if max_seq_length is None:
+            self._cut_to(self.manifest.max_seq_length, asked=False)
+        else:
+            self.max_seq_length = max_seq_length
         self._tokens_runner: GraphRunner | None = None
 
     @classmethod
@@ -223,9 +228,12 @@ class FastEncoder:
 
     @max_seq_length.setter
     def max_seq_length(self, value: int) -> None:
+        self._cut_to(value, asked=True)
+
+    def _cut_to(self, value: int, asked: bool) -> None:
         embedder, directory = self._open(), self._selection.directory
         length = resolve_max_seq_length(directory, self.manifest.max_positions, value)
-        tokenizer = Tokenizer(directory, length)
+        tokenizer = Tokenizer(directory, length, asked)
         if tokenizer.vocab_size > self.manifest.vocab_size:
             raise ExportDirectoryError(
                 f"The tokenizer of {directory} has {tokenizer.vocab_size} tokens but the model embeds "

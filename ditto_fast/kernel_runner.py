@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ditto_fast.checks import integer
 from ditto_fast.errors import MissingDependencyError, ProviderError
-from ditto_fast.providers import PROVIDERS, Providers, resolve_providers
+from ditto_fast.providers import PROVIDERS, ProviderList, Providers, prefers_cuda, resolve_providers
 from ditto_fast.runner import GraphRunner
 from ditto_fast.selection import Selection
 from ditto_fast.session import import_onnxruntime
@@ -57,17 +58,26 @@ class KernelRunner(GraphRunner):
         self._torch = torch
         self._turn = Lock()  # one stream: batches take turns on it
         self._stream: torch.cuda.Stream | None = None
-        if providers == "cuda":
-            resolve_providers(providers, import_onnxruntime().get_available_providers())
-            if not torch.cuda.is_available():
-                raise ProviderError(
-                    f"providers='cuda' needs a torch that sees the GPU for the kernel; torch {torch.__version__} "
-                    "does not. Install a CUDA build of torch, or pass pooling_backend='graph'."
-                )
-            self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-            stream = {"user_compute_stream": str(self._stream.cuda_stream)}
-            providers = [(PROVIDERS["cuda"], stream)]
+        self._device_id = 0
+        if prefers_cuda(providers):
+            providers = self._on_one_stream(
+                resolve_providers(providers, import_onnxruntime().get_available_providers())
+            )
         super().__init__(selection, providers, configure)
+
+    def _on_one_stream(self, providers: ProviderList) -> ProviderList:
+        """Makes the stream of graph and kernel, on the device that the options name, and asks for it."""
+        cuda, (name, options) = self._torch.cuda, providers[0]
+        if not cuda.is_available():
+            raise ProviderError(
+                f"{name} needs a torch that sees the GPU for the kernel; torch {self._torch.__version__} "
+                "does not. Install a CUDA build of torch, or pass pooling_backend='graph'."
+            )
+        device = options.get("device_id", 0)  # ONNX Runtime takes "1" for 1
+        device = int(device) if str(device).isdigit() else device
+        self._device_id = integer(f"device_id of {name}", device, 0, cuda.device_count() - 1, "the GPUs torch sees")
+        self._stream = cuda.Stream(self._device_id)
+        return [(name, {**options, "user_compute_stream": str(self._stream.cuda_stream)}), *providers[1:]]
 
     def renew(self) -> None:
         """In a forked child, the lock, too, may be another thread's of the parent."""
@@ -77,7 +87,7 @@ class KernelRunner(GraphRunner):
     @property
     def device(self) -> str:
         """Where the graph's outputs are, as torch names it."""
-        return "cuda" if self.provider == PROVIDERS["cuda"] else "cpu"
+        return f"cuda:{self._device_id}" if self.provider == PROVIDERS["cuda"] else "cpu"
 
     def embed(self, token_ids: Sequence[IntArray]) -> FloatArray:
         """Embeddings (B, H) of texts given as token ids, one array (T,) each."""
@@ -100,17 +110,23 @@ class KernelRunner(GraphRunner):
 
     def _upload(self, array: NDArray[Any]) -> torch.Tensor:
         tensor = self._torch.from_numpy(array)
-        return tensor if self.device == "cpu" else tensor.pin_memory().to(self.device, non_blocking=True)
+        # without a stream in common ("auto"), the graph would not wait for the copy
+        return (
+            tensor
+            if self.device == "cpu"
+            else tensor.pin_memory().to(self.device, non_blocking=self._stream is not None)
+        )
 
     def _run_on_device(self, feeds: dict[str, IntArray]) -> dict[str, torch.Tensor]:
         """The graph's outputs by name, left on the device, without waiting for them."""
         binding = self.session.io_binding()
+        kind = self.device.partition(":")[0]
         inputs = {name: self._upload(array) for name, array in feeds.items()}
         for name, tensor in inputs.items():
-            binding.bind_input(name, self.device, 0, np.int64, tuple(tensor.shape), tensor.data_ptr())
+            binding.bind_input(name, kind, self._device_id, np.int64, tuple(tensor.shape), tensor.data_ptr())
         names = self._selection.info.outputs
         for name in names:
-            binding.bind_output(name, self.device)
+            binding.bind_output(name, kind, self._device_id)
         options = self._run_options()
         self.session.run_with_iobinding(binding, options)
         return {

@@ -2,58 +2,84 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from ditto_fast.arrays import as_array
 from ditto_fast.checks import one_of
 from ditto_fast.errors import OptionError
 
 EMBEDDING_PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
 _RANGED = ("int8", "uint8")  # by the range of each dimension
+_FEW = 100  # embeddings, below which their ranges say little
 
 
-def quantize_embeddings(
-    embeddings: NDArray[np.float32], precision: str, ranges: NDArray[np.float32] | None = None
-) -> NDArray[Any]:
-    """Converts embeddings (n, H).
+def quantize_embeddings(embeddings: ArrayLike, precision: str, ranges: ArrayLike | None = None) -> NDArray[Any]:
+    """Converts embeddings (n, H), or one (H,).
 
     float16 rounds (values past its range become infinite: normalise such embeddings first). int8 and uint8
     spread each dimension's range over 256 steps. binary and ubinary keep the signs, eight to a byte.
 
     Args:
-        embeddings: (n, H), float32.
+        embeddings: (n, H) or (H,), floats: an array, a torch tensor or a sequence of either.
         precision: One of `EMBEDDING_PRECISIONS`.
         ranges: Smallest and largest value of each dimension (2, H), for int8 and uint8; those of
             `embeddings` by default. Vectors that are to be compared need the same.
 
     Returns:
-        (n, H) of that type; (n, H / 8) int8 or uint8 for binary and ubinary.
+        (n, H) of that type; (n, H / 8) int8 or uint8 for binary and ubinary; without n for one embedding.
 
     Raises:
-        OptionError: The precision is none, ranges are missing where one embedding gives none, or H is no
-            multiple of 8 for binary.
+        OptionError: The precision is none, ranges are missing where one embedding gives none or have another shape,
+            H is no multiple of 8 for binary, or the embeddings are no floats of that shape.
+
+    Warns:
+        UserWarning: The ranges come from few embeddings.
 
     Example:
         >>> quantize_embeddings(np.array([[-1.0, 0.5], [1.0, 0.0]], np.float32), "uint8").tolist()
         [[0, 255], [255, 0]]
     """
-    check_quantizable(precision, embeddings.shape[-1], len(embeddings) if ranges is None else None)
+    rows = as_array(embeddings)
+    if rows.ndim not in (1, 2) or not np.issubdtype(rows.dtype, np.floating):
+        raise OptionError(f"embeddings must be floats (n, H) or (H,); got {rows.dtype} of shape {rows.shape}.")
+    count = len(rows) if rows.ndim == 2 else 1
+    check_quantizable(precision, rows.shape[-1], count if ranges is None else None)
     if precision in ("float32", "float16"):
         with np.errstate(over="ignore"):
-            return embeddings.astype(precision, copy=False)
+            return rows.astype(precision, copy=False)
     if precision in ("binary", "ubinary"):
-        packed: NDArray[np.uint8] = np.packbits(embeddings > 0, axis=-1)
+        packed: NDArray[np.uint8] = np.packbits(rows > 0, axis=-1)
         return packed if precision == "ubinary" else (packed.astype(np.int16) - 128).astype(np.int8)
-    if ranges is None:
-        if not len(embeddings):
-            return embeddings.astype(precision)
-        ranges = np.stack([embeddings.min(axis=0), embeddings.max(axis=0)])
-    low, high = ranges.astype(np.float64)
+    if ranges is None and not count:
+        return rows.astype(precision)
+    low, high = _of(rows, precision) if ranges is None else _checked(ranges, rows.shape[-1])
     steps = np.where(high > low, high - low, 1) / 255
-    integers: NDArray[np.uint8] = np.clip((embeddings - low) / steps, 0, 255).astype(np.uint8)
+    integers: NDArray[np.uint8] = np.clip((rows - low) / steps, 0, 255).astype(np.uint8)
     return integers if precision == "uint8" else (integers.astype(np.int16) - 128).astype(np.int8)
+
+
+def _of(rows: NDArray[Any], precision: str) -> NDArray[np.float64]:
+    """The ranges (2, H) of the rows themselves."""
+    if len(rows) < _FEW:
+        warnings.warn(
+            f"precision={precision!r} takes the range of each dimension from {len(rows)} embeddings, so that vectors "
+            "of another call do not compare with these. Encode in float32 and call quantize_embeddings with the "
+            f"ranges of {_FEW} or more.",
+            UserWarning,
+            stacklevel=4,
+        )
+    return np.stack([rows.min(axis=0), rows.max(axis=0)]).astype(np.float64)
+
+
+def _checked(ranges: ArrayLike, width: int) -> NDArray[np.float64]:
+    given = as_array(ranges)
+    if given.shape != (2, width):
+        raise OptionError(f"ranges must be the least and largest values (2, {width}); got shape {given.shape}.")
+    return given.astype(np.float64)
 
 
 def check_quantizable(precision: str, width: int, count: int | None) -> None:

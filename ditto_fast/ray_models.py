@@ -100,7 +100,7 @@ def prepare(
     if providers is None:
         providers = "cuda" if num_gpus > 0 else "cpu"
     if isinstance(providers, str):  # not "auto": workers of one run would choose differently
-        one_of("providers", providers, PROVIDERS)
+        one_of("providers", providers, [*PROVIDERS, *PROVIDERS.values()])
     options: dict[str, Any] = {
         "pooling": pooling,
         "precision": precision,

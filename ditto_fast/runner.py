@@ -14,7 +14,7 @@ from ditto_fast.batches import INPUTS, graph_inputs, pad
 from ditto_fast.errors import ExportDirectoryError
 from ditto_fast.forks import leave_to_parent, renew_after_fork
 from ditto_fast.pooling import pool
-from ditto_fast.providers import CPU, Providers
+from ditto_fast.providers import CPU, ON_GPU, Providers
 from ditto_fast.selection import Selection
 from ditto_fast.session import import_onnxruntime, open_session
 
@@ -98,6 +98,11 @@ class GraphRunner:
     def provider(self) -> str:
         """ONNX Runtime's name of the provider that runs."""
         return str(self.session.get_providers()[0])
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it runs on a GPU, which wants larger batches than a CPU's cores."""
+        return self.provider in ON_GPU
 
     def embed(self, token_ids: Sequence[IntArray]) -> FloatArray:
         """Embeddings (B, H) of texts given as token ids, one array (T,) each."""

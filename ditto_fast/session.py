@@ -8,11 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ditto_fast.errors import ExportDirectoryError, MissingDependencyError
+from ditto_fast.errors import ExportDirectoryError, MissingDependencyError, OptionError, ProviderError
 from ditto_fast.providers import (
     CPU,
+    RECORD_NODES,
+    ProviderList,
     Providers,
     check_running,
     resolve_providers,
@@ -21,6 +23,8 @@ from ditto_fast.providers import (
 
 if TYPE_CHECKING:
     import onnxruntime
+
+Configure: TypeAlias = "Callable[[onnxruntime.SessionOptions], None]"
 
 _TELEMETRY = "ORT_DISABLE_TELEMETRY"
 
@@ -68,7 +72,7 @@ def open_session(
     path: Path,
     providers: Providers,
     num_threads: int,
-    configure: Callable[[onnxruntime.SessionOptions], None] | None = None,
+    configure: Configure | None = None,
 ) -> onnxruntime.InferenceSession:
     """Opens a graph on the providers asked for, and on no other.
 
@@ -80,6 +84,7 @@ def open_session(
 
     Raises:
         ExportDirectoryError: The file is missing or not a readable ONNX graph.
+        OptionError: ONNX Runtime refuses what `configure` sets.
         ProviderError: A provider cannot run here.
     """
     ort = import_onnxruntime()
@@ -87,6 +92,56 @@ def open_session(
         raise ExportDirectoryError(f"{path} is missing; export again, or copy the whole folder.")
     available = ort.get_available_providers()
     wanted = resolve_providers(providers, available)
+    try:
+        session = _start(path, wanted, num_threads, configure)
+        check_running(wanted, session, available)
+    except ProviderError as error:
+        if providers != "auto":
+            raise
+        said = f"providers='auto': {wanted[0][0]} did not start, the CPU is used. {error}"
+        warnings.warn(said, RuntimeWarning, stacklevel=4)
+        return open_session(path, "cpu", num_threads, configure)
+    return session
+
+
+def _start(
+    path: Path, wanted: ProviderList, num_threads: int, configure: Configure | None
+) -> onnxruntime.InferenceSession:
+    """Opens a graph, or says what keeps it from opening: the file, the session options or the provider."""
+    try:
+        return _open(path, wanted, num_threads, configure)
+    except Exception as error:  # the binding raises its own, undocumented classes
+        version = import_onnxruntime().__version__
+        plain: ProviderList = [(CPU, {})]
+        if (wanted == plain and configure is None) or not _opens(path, plain, num_threads, None):
+            raise ExportDirectoryError(
+                f"{path} cannot be opened by ONNX Runtime {version}: {error}. "
+                "The file may be cut short or from a newer exporter; export again."
+            ) from error
+        if configure is not None and not _opens(path, plain, num_threads, configure):
+            raise OptionError(
+                f"session_options sets what ONNX Runtime {version} refuses: {error}. "
+                f"{path.name} opens without it: correct it, or leave it out."
+            ) from error
+        name, options = wanted[0]
+        raise ProviderError(
+            f"{name} with the options {options} cannot open {path.name} in ONNX Runtime {version}: {error}. "
+            "Correct the options, or pass providers='cpu'."
+        ) from error
+
+
+def _opens(path: Path, wanted: ProviderList, num_threads: int, configure: Configure | None) -> bool:
+    try:
+        _open(path, wanted, num_threads, configure)
+    except Exception:
+        return False
+    return True
+
+
+def _open(
+    path: Path, wanted: ProviderList, num_threads: int, configure: Configure | None
+) -> onnxruntime.InferenceSession:
+    ort = import_onnxruntime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = num_threads
     options.inter_op_num_threads = 1
@@ -95,17 +150,10 @@ def open_session(
     options.enable_mem_pattern = False
     if configure is not None:
         configure(options)
+    on_cpu = wanted[0][0] == CPU
+    if not on_cpu:
+        options.add_session_config_entry(RECORD_NODES, "1")
     # the fused skip + layer normalisation is slower on CPU than the two apart
-    disabled = ["SkipLayerNormFusion"] if wanted[0][0] == CPU else []
-    try:
-        session = ort.InferenceSession(str(path), options, providers=wanted, disabled_optimizers=disabled)
-    except Exception as error:  # the binding raises its own, undocumented classes
-        raise ExportDirectoryError(
-            f"{path} cannot be opened by ONNX Runtime {ort.__version__}: {error}. "
-            "The file may be cut short or from a newer exporter; export again."
-        ) from error
-    if providers == "auto" and wanted[0][0] not in session.get_providers():
-        warnings.warn(f"providers='auto': {wanted[0][0]} did not start, the CPU is used.", RuntimeWarning, stacklevel=4)
-        return open_session(path, "cpu", num_threads, configure)
-    check_running(wanted, session.get_providers(), available)
-    return session
+    disabled = ["SkipLayerNormFusion"] if on_cpu else []
+    # no fallback: it prints to stdout, opens the graph on the CPU and hides why
+    return ort.InferenceSession(str(path), options, providers=wanted, disabled_optimizers=disabled, enable_fallback=0)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ditto_fast.arrays import as_array
 from ditto_fast.errors import OptionError
 from ditto_fast.pooling import normalize
 
 
 def _rows(name: str, embeddings: ArrayLike) -> NDArray[np.float32]:
-    rows = np.atleast_2d(np.asarray(embeddings, dtype=np.float32))
+    rows = as_array(embeddings).astype(np.float32, copy=False)
+    if rows.shape == (0,):  # no embedding at all, of no known width
+        return rows.reshape(0, 0)
+    rows = np.atleast_2d(rows)
     if rows.ndim != 2:
         raise OptionError(f"{name} must be (n, H) or (H,); got shape {rows.shape}.")
     return rows
@@ -28,8 +32,10 @@ def similarity(a: ArrayLike, b: ArrayLike) -> NDArray[np.float32]:
                [0.]], dtype=float32)
     """
     left, right = _rows("a", a), _rows("b", b)
-    if left.shape[1] != right.shape[1]:
+    if left.shape[1] != right.shape[1] and (0, 0) not in (left.shape, right.shape):
         raise OptionError(f"a and b must have the same width; got {left.shape} and {right.shape}.")
+    if not len(left) or not len(right):
+        return np.zeros((len(left), len(right)), np.float32)
     return normalize(left) @ normalize(right).T
 
 
@@ -44,6 +50,8 @@ def similarity_pairwise(a: ArrayLike, b: ArrayLike) -> NDArray[np.float32]:
         array([1., 0.], dtype=float32)
     """
     left, right = _rows("a", a), _rows("b", b)
+    if not len(left) and not len(right):
+        return np.zeros(0, np.float32)
     if left.shape != right.shape:
         raise OptionError(f"a and b must have the same shape; got {left.shape} and {right.shape}.")
     result: NDArray[np.float32] = np.einsum("nh,nh->n", normalize(left), normalize(right))

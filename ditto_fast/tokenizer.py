@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as RawTokenizer
 
 from ditto_fast.artifact import TOKENIZER_FILE
 from ditto_fast.checks import integer
-from ditto_fast.errors import ExportDirectoryError
+from ditto_fast.errors import ExportDirectoryError, OptionError
 
 _NO_LIMIT = 1_000_000  # transformers writes int(1e30) as model_max_length where none was set
 
@@ -55,12 +55,14 @@ class Tokenizer:
     Args:
         directory: Folder with tokenizer.json.
         max_seq_length: Length in tokens, special tokens included, that texts are cut to.
+        asked: Whether somebody asked for that length; else it is the directory's own.
 
     Raises:
-        ExportDirectoryError: tokenizer.json is missing or broken.
+        ExportDirectoryError: tokenizer.json is missing or broken, or the directory's own length leaves no text.
+        OptionError: The length asked for leaves none.
     """
 
-    def __init__(self, directory: Path, max_seq_length: int) -> None:
+    def __init__(self, directory: Path, max_seq_length: int, asked: bool = True) -> None:
         path = directory / TOKENIZER_FILE
         if not path.is_file():
             raise ExportDirectoryError(f"{path} is missing; export again, or copy the whole folder.")
@@ -70,10 +72,13 @@ class Tokenizer:
             raise ExportDirectoryError(f"{path} cannot be read ({error}); export again.") from error
         special_tokens = self._raw.num_special_tokens_to_add(False)
         if max_seq_length <= special_tokens:
-            raise ExportDirectoryError(
-                f"max_seq_length {max_seq_length} leaves no room for text: {special_tokens} special tokens "
-                f"are added to each. Choose at least {special_tokens + 1}."
+            wanted = (
+                f"max_seq_length must be at least {special_tokens + 1} ({special_tokens} special tokens are added to "
+                f"each text); got {max_seq_length}"
             )
+            if asked:
+                raise OptionError(f"{wanted}. Choose a larger one.")
+            raise ExportDirectoryError(f"{wanted}, the length of {directory}. Pass max_seq_length, or export again.")
         self._raw.no_padding()
         self._raw.enable_truncation(max_seq_length)
 

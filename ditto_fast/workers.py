@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from math import ceil
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ditto_fast.batches import BatchRule
-from ditto_fast.errors import WorkerError
+from ditto_fast.errors import OptionError, WorkerError
 from ditto_fast.scheduler import CHUNK, Done, by_length
 
 if TYPE_CHECKING:
@@ -27,7 +28,33 @@ FloatArray = NDArray[np.float32]
 
 _TASKS = 4  # of a worker, from which on it matters little that some take longer
 
+_DIED = (
+    "A worker process died (killed, or out of memory?); nothing is returned, since texts are missing. "
+    "Encode again, with fewer num_workers if memory was short."
+)
+_NOT_STARTED = (
+    "A worker process died before it gave anything. Workers import the script that starts them: put what it does below "
+    "if __name__ == '__main__':, in a file, not in standard input. Or it was killed or out of memory: encode again "
+    "with fewer num_workers."
+)
+
 _encoder: FastEncoder | Exception  # of this worker process, or why it has none
+
+
+def check_sendable(arguments: Mapping[str, Any]) -> None:
+    """Passes arguments of FastEncoder that another process can be given.
+
+    Raises:
+        OptionError: One cannot be pickled, as a lambda cannot.
+    """
+    for name, value in arguments.items():
+        try:
+            pickle.dumps(value)
+        except Exception as error:  # whatever a __reduce__ raises; a lambda has either of two
+            raise OptionError(
+                f"num_workers sends {name} to other processes, so it must be picklable; got {value!r} ({error}). "
+                "Define it by its name at the top of a module, or leave num_workers out."
+            ) from error
 
 
 def _start(arguments: dict[str, Any]) -> None:
@@ -74,6 +101,7 @@ class WorkerPool:
         )
         self._num_workers = num_workers
         self._closed = False
+        self._answered = False  # by one worker at least, so they do start
 
     def run(self, texts: Sequence[str], rule: BatchRule, hidden_size: int, done: Done) -> FloatArray:
         """Embeds n texts: (n, H), rows in their order.
@@ -88,6 +116,7 @@ class WorkerPool:
         def finish() -> None:
             numbers, future = pending.popleft()
             embeddings[numbers], tokens = future.result()
+            self._answered = True
             done(len(numbers), tokens)
 
         try:
@@ -103,10 +132,7 @@ class WorkerPool:
             if stopped:
                 raise WorkerError("The workers were stopped while a call used them. Encode again.") from error
             if isinstance(error, BrokenProcessPool):
-                raise WorkerError(
-                    "A worker process died (killed, or out of memory?); nothing is returned, since texts are missing. "
-                    "Encode again, with fewer num_workers if memory was short."
-                ) from error
+                raise WorkerError(_DIED if self._answered else _NOT_STARTED) from error
             raise
         return embeddings
 

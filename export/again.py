@@ -34,7 +34,7 @@ def verify_directory(directory: Path, model: str | None = None, sentences: Seque
             f"{directory} was made from {manifest.source['model_id']} with other weights than {checkpoint.name} has. "
             "Name the checkpoint it was made from with --model."
         )
-    tokenizer = Tokenizer(directory, manifest.max_seq_length)
+    tokenizer = Tokenizer(directory, manifest.max_seq_length, asked=False)
     reports = []
     for file, info in manifest.graphs.items():
         report = verify_graph(

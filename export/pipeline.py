@@ -146,7 +146,7 @@ def export_model(
     prompts = read_prompts(checkpoint.folder)
     with atomic_directory(directory, force) as folder:
         limit = _write_tokenizer(checkpoint, folder, max_seq_length)
-        tokenizer = Tokenizer(folder, limit)
+        tokenizer = Tokenizer(folder, limit, asked=max_seq_length is not None)
         fused = write_graphs(checkpoint, chosen, options, tokenizer, folder, progress)
         manifest = replace(_manifest(checkpoint, chosen, options, limit, fused), prompts=prompts.get("prompts", {}))
         manifest.write(folder)

@@ -257,7 +257,8 @@ def test_a_cold_process_that_gives_other_vectors_is_not_timed(tiny: Setting, mon
 
 def test_a_peers_own_int8_is_held_against_the_floor_of_int8():
     assert {floor_of(key) for key in ("int8", "st-onnx-int8", "openvino-int8")} == {FLOOR_INT8}
-    assert {floor_of(key) for key in ("fp32", "eager", "openvino", FLOOR)} == {FLOOR}
+    assert {floor_of(key) for key in ("fp32", "eager", "openvino", "a way of another suite", FLOOR)} == {FLOOR}
+    assert floor_of(FLOOR_INT8) == FLOOR_INT8
 
 
 def test_a_peers_own_int8_has_to_be_of_the_model(tiny: Setting):

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 
 from ditto_fast import FastEncoder
 from ditto_fast.batches import CPU_RULE
-from ditto_fast.errors import ExportDirectoryError, WorkerError
+from ditto_fast.errors import ExportDirectoryError, OptionError, WorkerError
 from ditto_fast.tolerances import within
 from ditto_fast.workers import WorkerPool
 
@@ -117,6 +117,23 @@ def test_a_killed_worker_is_an_error_not_a_hang(tiny_export: Path):
             encoder.encode(TEXTS)
         assert encoder.encode("a").shape == (48,)  # one text needs no worker
         assert encoder.encode(TEXTS).shape == (len(TEXTS), 48)  # others have been started
+
+
+def test_a_script_without_the_guard_is_told_of_it(tiny_export: Path, tmp_path: Path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"from ditto_fast import FastEncoder\nFastEncoder({str(tiny_export)!r}, num_workers=1).encode(['a', 'b'])\n"
+    )
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=100)
+    assert result.returncode == 1
+    last = result.stderr.splitlines()[-1]
+    assert "WorkerError: A worker process died before it gave anything" in last
+    assert "if __name__ == '__main__':" in last
+
+
+def test_what_no_other_process_can_be_given_is_named(tiny_export: Path):
+    with pytest.raises(OptionError, match=r"sends session_options to other processes.*at the top of a module"):
+        FastEncoder(tiny_export, num_workers=1, session_options=lambda _: None)
 
 
 def test_workers_can_be_stopped_and_start_again(tiny_export: Path):

@@ -121,7 +121,7 @@ def test_max_seq_length_out_of_range_says_the_maximum(minilm_export: Path, value
 
 
 def test_max_seq_length_must_leave_room_for_a_token(minilm_export: Path):
-    with pytest.raises(ExportDirectoryError, match="at least 3"):
+    with pytest.raises(OptionError, match="at least 3"):
         FastEncoder(minilm_export, max_seq_length=2)
 
 

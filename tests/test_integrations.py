@@ -12,7 +12,7 @@ import pytest
 from families import write_checkpoint
 
 from ditto_fast import FastEncoder
-from ditto_fast.errors import MissingDependencyError, TextTypeError
+from ditto_fast.errors import MissingDependencyError, OptionError, TextTypeError
 from ditto_fast.export import export_model
 from ditto_fast.tolerances import within
 
@@ -53,8 +53,11 @@ def test_langchain(encoder: FastEncoder, normalize: bool):
     assert embeddings.embed_documents([]) == []
     with pytest.raises(TextTypeError, match="item 1"):
         embeddings.embed_documents(["a", None])
-    with pytest.raises(TextTypeError, match="one string"):
-        embeddings.embed_documents("hello")
+    for one in ("hello", np.array("hello")):
+        with pytest.raises(TextTypeError, match="one string"):
+            embeddings.embed_documents(one)
+    with pytest.raises(TextTypeError, match=r"one text; got list .*embed_documents"):
+        embeddings.embed_query(["a", "b"])
 
 
 @pytest.mark.parametrize("normalize", [False, True])
@@ -142,3 +145,21 @@ def test_ditto_fast_imports_none_of_them():
     code = f"import ditto_fast, sys; print({packages} & set(sys.modules))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.stdout.strip() == "set()", result.stdout + result.stderr
+
+
+def test_llama_index_makes_an_embedding_again_of_its_fields_and_an_encoder(encoder: FastEncoder):
+    adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
+    fields = adapter.DittoEmbedding(encoder, normalize_embeddings=True, embed_batch_size=7).to_dict()
+    with pytest.raises(OptionError, match="from_dict"):
+        adapter.DittoEmbedding.from_dict(fields)
+    again = adapter.DittoEmbedding.from_dict(fields, encoder=encoder)
+    assert (again.normalize_embeddings, again.embed_batch_size) == (True, 7)
+    assert again.to_dict() == fields
+
+
+def test_llama_index_names_the_length_that_was_set_last(tiny_export: Path):
+    adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
+    encoder = FastEncoder(tiny_export)
+    embedding = adapter.DittoEmbedding(encoder)
+    encoder.max_seq_length = 8
+    assert " 8 tokens" in embedding.to_dict()["model_name"]

@@ -5,13 +5,21 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import onnxruntime
 import pytest
 import torch
 
 from ditto_fast import FastEncoder
+from ditto_fast.artifact import Manifest
+from ditto_fast.backends import graph_files, select_backend
 from ditto_fast.errors import ExportDirectoryError, OptionError, ProviderError
 from ditto_fast.export import export_model
+from ditto_fast.kernel_runner import KernelRunner
+from ditto_fast.providers import CPU, PROVIDERS
+from ditto_fast.runner import GraphRunner
 from ditto_fast.tolerances import within
 
 TEXTS = ["The ferry left.", "x", "", "who repaired the piano in the school hall?", "word " * 30]
@@ -65,6 +73,81 @@ def test_what_does_not_fit_together_is_said(export: Path, tiny_export: Path):
     if not torch.cuda.is_available():
         with pytest.raises(ProviderError, match="cuda"):
             FastEncoder(export, pooling_backend="triton", providers="cuda")
+
+
+ON_SECOND = [("cuda", {"device_id": 1}), "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("providers", "taken"),
+    [
+        ("cuda", True),
+        (PROVIDERS["cuda"], True),
+        (["cuda", "cpu"], True),
+        (ON_SECOND, True),
+        ("auto", False),
+        ("cpu", False),
+        (["tensorrt", "cuda"], False),
+    ],
+)
+def test_the_kernel_is_the_choice_where_cuda_comes_first(export: Path, monkeypatch, providers, taken: bool):
+    monkeypatch.setattr("ditto_fast.backends.find_spec", lambda name: name)
+    assert (select_backend(export, None, None, "auto", providers).info.kind == "head") == taken
+    files = graph_files(Manifest.read(export), None, None, "auto", providers)
+    assert ("model_head.onnx" in files) == taken
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
+    """Torch and ONNX Runtime of a machine with two GPUs, as far as a runner that opens no graph sees them."""
+    asked: list[tuple[str, dict[str, str]]] = []
+    cuda = SimpleNamespace(
+        is_available=lambda: True, device_count=lambda: 2, Stream=lambda device: SimpleNamespace(cuda_stream=7 + device)
+    )
+    monkeypatch.setattr(torch, "cuda", cuda)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [PROVIDERS["cuda"], CPU])
+    monkeypatch.setattr(GraphRunner, "__init__", lambda *arguments: asked.extend(arguments[2]))
+    monkeypatch.setattr(GraphRunner, "provider", PROVIDERS["cuda"])
+    return asked
+
+
+@pytest.mark.parametrize("device_id", [1, "1"])
+def test_graph_and_kernel_share_the_device_that_is_named(export: Path, two_gpus, device_id):
+    selection = select_backend(export, None, None, "triton", "cpu")
+    runner = KernelRunner(selection, [("cuda", {"device_id": device_id, "arena_extend_strategy": "x"}), "cpu"])
+    assert runner.device == "cuda:1"
+    options = {"device_id": device_id, "arena_extend_strategy": "x", "user_compute_stream": "8"}
+    assert two_gpus == [(PROVIDERS["cuda"], options), (CPU, {})]
+
+
+def test_graph_and_kernel_are_on_the_first_device_by_default(export: Path, two_gpus):
+    runner = KernelRunner(select_backend(export, None, None, "triton", "cpu"), "cuda")
+    assert runner.device == "cuda:0"
+    assert two_gpus == [(PROVIDERS["cuda"], {"user_compute_stream": "7"})]
+
+
+def test_what_is_bound_is_on_the_device_that_is_named(export: Path, two_gpus, monkeypatch: pytest.MonkeyPatch):
+    """What the graph reads and writes; the copy to the device is left out."""
+    bound: list[tuple[str, str, int]] = []
+    binding = SimpleNamespace(
+        bind_input=lambda name, kind, device_id, *_: bound.append((name, kind, device_id)),
+        bind_output=lambda name, kind, device_id: bound.append((name, kind, device_id)),
+        get_outputs=lambda: [torch.ones(1)],
+    )
+    session = SimpleNamespace(io_binding=lambda: binding, run_with_iobinding=lambda *_: None)
+    selection = select_backend(export, None, None, "triton", "cpu")
+    runner = KernelRunner(selection, ON_SECOND)
+    runner._selection = SimpleNamespace(info=SimpleNamespace(outputs=("query",)))
+    monkeypatch.setattr(GraphRunner, "session", session)
+    monkeypatch.setattr(runner, "_upload", torch.from_numpy)
+    assert list(runner._run_on_device({"input_ids": np.ones((1, 2), np.int64)})) == ["query"]
+    assert bound == [("input_ids", "cuda", 1), ("query", "cuda", 1)]
+
+
+@pytest.mark.parametrize("device_id", [2, -1, "first"])
+def test_a_device_that_torch_does_not_see_is_said(export: Path, two_gpus, device_id):
+    with pytest.raises(OptionError, match="device_id of CUDAExecutionProvider must be an integer from 0 to 1"):
+        KernelRunner(select_backend(export, None, None, "triton", "cpu"), [("cuda", {"device_id": device_id})])
 
 
 @pytest.mark.gpu

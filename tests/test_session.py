@@ -1,13 +1,34 @@
-"""Which ONNX Runtime is installed, simulated: none, and both."""
+"""Which ONNX Runtime is installed, simulated: none, and both; and who is to blame for a graph that does not open."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import Any
 
+import onnxruntime
 import pytest
 
-from ditto_fast import providers, session
-from ditto_fast.errors import MissingDependencyError, ProviderError
+from ditto_fast import FastEncoder, providers, session
+from ditto_fast.errors import ExportDirectoryError, MissingDependencyError, OptionError, ProviderError
+from ditto_fast.providers import CPU, PROVIDERS
+from ditto_fast.session import open_session
+
+CUDA = PROVIDERS["cuda"]
+
+
+@pytest.fixture
+def broken_cuda(monkeypatch: pytest.MonkeyPatch):
+    """A GPU build whose CUDA refuses every graph, as with a device_id that no GPU has."""
+
+    class Session(onnxruntime.InferenceSession):
+        def __init__(self, path: str, options: Any, providers: list[tuple[str, dict[str, Any]]], **more: Any) -> None:
+            if providers[0][0] == CUDA:
+                raise RuntimeError("invalid device ordinal")
+            super().__init__(path, options, providers, **more)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [CUDA, CPU])
 
 
 def test_without_a_runtime_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
@@ -22,3 +43,36 @@ def test_with_both_wheels_it_says_so(monkeypatch: pytest.MonkeyPatch):
         session.import_onnxruntime()
     with pytest.raises(ProviderError, match="onnxruntime, onnxruntime-gpu are installed together"):
         providers.resolve_providers("cuda", ["CPUExecutionProvider"])
+
+
+def _refused(options: onnxruntime.SessionOptions) -> None:
+    options.register_custom_ops_library("no-such-library.so")
+
+
+def test_session_options_that_are_refused_are_not_the_files_fault(tiny_export: Path, capfd: pytest.CaptureFixture[str]):
+    with pytest.raises(OptionError, match=r"session_options sets what .*no-such-library"):
+        FastEncoder(tiny_export, session_options=_refused)
+    assert capfd.readouterr().out == ""
+
+
+def test_a_broken_file_is_the_files_fault_whatever_else_is_set(tmp_path: Path, broken_cuda: None):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"no graph")
+    for name, configure in (("cpu", None), ("cpu", _refused), ("cuda", None)):
+        with pytest.raises(ExportDirectoryError, match="cut short"):
+            open_session(path, name, 1, configure)
+
+
+def test_a_provider_that_does_not_open_a_graph_says_why(
+    tiny_export: Path, broken_cuda: None, capfd: pytest.CaptureFixture[str]
+):
+    path = tiny_export / "model.onnx"
+    with pytest.raises(ProviderError, match=r"'device_id': 9.*invalid device ordinal.*Correct the options"):
+        open_session(path, [("cuda", {"device_id": 9})], 1)
+    with pytest.warns(RuntimeWarning, match=r"did not start, the CPU is used.*invalid device ordinal"):
+        assert open_session(path, "auto", 1).get_providers() == [CPU]
+    assert capfd.readouterr().out == ""
+
+
+def test_onnxruntimes_own_fallback_is_off(tiny_export: Path):
+    assert not open_session(tiny_export / "model.onnx", "cpu", 1)._enable_fallback

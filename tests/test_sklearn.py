@@ -89,6 +89,12 @@ def test_options_are_checked_by_fit_and_not_before(tiny_export: Path, tmp_path: 
         DittoVectorizer(tiny_export, pooling="mean_last").fit(TEXTS)
     with pytest.raises(OptionError, match="precision"):
         DittoVectorizer(tiny_export, precision="int8").fit(TEXTS)
+    for options in ({"batch_size": 0}, {"truncate_dim": 999}, {"max_seq_length": 0}, {"providers": "cud"}):
+        with pytest.raises(OptionError):
+            DittoVectorizer(tiny_export, **options).fit(TEXTS)
+    with pytest.raises(TextTypeError, match="one text a row"):
+        DittoVectorizer(tiny_export).fit("a text")
+    assert DittoVectorizer(tiny_export, truncate_dim=8).fit_transform(TEXTS).shape == (len(TEXTS), 8)
     with pytest.raises(ExportDirectoryError, match="does not exist"):
         DittoVectorizer(tmp_path / "nowhere").fit(TEXTS)
     with pytest.raises(NotFittedError):

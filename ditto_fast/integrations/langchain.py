@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ditto_fast.encoder import FastEncoder
 from ditto_fast.errors import MissingDependencyError, TextTypeError
+from ditto_fast.texts import as_texts, describe
 
 try:
     from langchain_core.embeddings import Embeddings
@@ -47,10 +48,11 @@ class DittoEmbeddings(Embeddings):
             >>> [len(vector) for vector in embeddings.embed_documents(["The cat is asleep.", "Rates rose."])]
             [384, 384]
         """
-        if isinstance(texts, str):
+        documents, single = as_texts(texts)
+        if single:
             raise TextTypeError("embed_documents takes a list of texts; got one string: pass [text].")
         vectors: list[list[float]] = self._encoder.encode_document(
-            texts, normalize_embeddings=self._normalize_embeddings
+            documents, normalize_embeddings=self._normalize_embeddings
         ).tolist()
         return vectors
 
@@ -60,10 +62,15 @@ class DittoEmbeddings(Embeddings):
         Returns:
             Embedding (H,).
 
+        Raises:
+            TextTypeError: It is no string.
+
         Example:
             >>> from ditto_fast import FastEncoder
             >>> len(DittoEmbeddings(FastEncoder("minilm-ditto")).embed_query("Who sleeps?"))
             384
         """
+        if not isinstance(text, str):
+            raise TextTypeError(f"embed_query takes one text; got {describe(text)}. Several go to embed_documents.")
         vector: list[float] = self._encoder.encode_query(text, normalize_embeddings=self._normalize_embeddings).tolist()
         return vector

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 from ditto_fast.encoder import FastEncoder
-from ditto_fast.errors import MissingDependencyError
+from ditto_fast.errors import MissingDependencyError, OptionError
 
 try:
     from llama_index.core.base.embeddings.base import BaseEmbedding, Embedding
@@ -14,6 +15,14 @@ except ImportError as error:
     raise MissingDependencyError(
         f"ditto_fast.integrations.llama_index needs llama-index-core: pip install 'ditto-fast[llama-index]' ({error})."
     ) from error
+
+
+def _name_of(encoder: FastEncoder) -> str:
+    """All that vectors depend on, normalisation aside."""
+    source = encoder.manifest.source
+    model = f"{source['model_id']}@{str(source['content_hash'])[:12]}"
+    how = f"{encoder.manifest.head} {encoder.pooling} {encoder.precision} {encoder.max_seq_length} tokens"
+    return f"{model} {how}" + "".join(f" {role}={prompt!r}" for role, prompt in sorted(encoder.prompts.items()))
 
 
 class DittoEmbedding(BaseEmbedding):
@@ -43,18 +52,34 @@ class DittoEmbedding(BaseEmbedding):
     def __init__(
         self, encoder: FastEncoder, *, normalize_embeddings: bool = False, embed_batch_size: int = 512
     ) -> None:
-        manifest = encoder.manifest
-        model = f"{manifest.source['model_id']}@{str(manifest.source['content_hash'])[:12]}"
-        how = f"{manifest.head} {encoder.pooling} {encoder.precision} {encoder.max_seq_length} tokens"
-        how += "".join(f" {role}={prompt!r}" for role, prompt in sorted(encoder.prompts.items()))
-        super().__init__(model_name=f"{model} {how}", embed_batch_size=embed_batch_size)
-        self.normalize_embeddings = normalize_embeddings or manifest.normalize
+        super().__init__(model_name=_name_of(encoder), embed_batch_size=embed_batch_size)
+        self.normalize_embeddings = normalize_embeddings or encoder.manifest.normalize
         self._encoder = encoder
 
     @classmethod
     def class_name(cls) -> str:
         """Name that LlamaIndex stores and traces the class by."""
         return "DittoEmbedding"
+
+    def to_dict(self, **options: Any) -> dict[str, Any]:
+        """The fields, from which an ingestion cache makes its key; the encoder's length may have been set since."""
+        self.model_name = _name_of(self._encoder)
+        fields: dict[str, Any] = super().to_dict(**options)
+        return fields
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], *, encoder: FastEncoder | None = None, **options: Any) -> DittoEmbedding:
+        """The embedding of fields that `to_dict` gave, and of an encoder.
+
+        Raises:
+            OptionError: No encoder is given: fields do not say where its export is.
+            TypeError: An option is none of the constructor's.
+        """
+        if encoder is None:
+            raise OptionError("The fields hold no encoder: from_dict(fields, encoder=FastEncoder(onnx_path)).")
+        names = ("normalize_embeddings", "embed_batch_size")
+        kept: dict[str, Any] = {name: data[name] for name in names if name in data}
+        return cls(encoder, **(kept | options))
 
     def _get_query_embedding(self, query: str) -> Embedding:
         vector: Embedding = self._encoder.encode_query(query, normalize_embeddings=self.normalize_embeddings).tolist()

@@ -6,7 +6,8 @@ import os
 
 from ditto_fast.encoder import FastEncoder, FloatArray
 from ditto_fast.errors import MissingDependencyError, TextTypeError
-from ditto_fast.texts import Sentences, as_texts
+from ditto_fast.providers import Providers
+from ditto_fast.texts import Sentences, as_texts, describe
 
 try:
     from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -22,11 +23,15 @@ class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     """Turns texts into Ditto embeddings; nothing is learnt from them, `fit` opens the model.
 
     Args:
-        onnx_path: As `FastEncoder` takes it; so are `pooling`, `precision` and `num_threads`.
+        onnx_path: As `FastEncoder` takes it; so are `pooling`, `precision`, `max_seq_length`, `providers` and
+            `num_threads`.
         pooling: A name of `ditto_fast.pooling.POOLINGS`; the export's own by default.
         normalize_embeddings: Divide each embedding by its L2 norm.
         batch_size: Texts that one run of the graph takes at most.
         precision: Precision of the graph; the first of "fp32", "fp16", "int8" that is there by default.
+        truncate_dim: Keep the first dimensions only.
+        max_seq_length: Length in tokens that texts are cut to; the export's own by default.
+        providers: Where the graph runs.
         num_threads: Threads to use; by default the CPUs this process may use.
 
     Attributes:
@@ -46,6 +51,9 @@ class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         normalize_embeddings: bool = False,
         batch_size: int | None = None,
         precision: str | None = None,
+        truncate_dim: int | None = None,
+        max_seq_length: int | None = None,
+        providers: Providers = "cpu",
         num_threads: int | None = None,
     ) -> None:
         self.onnx_path = onnx_path
@@ -53,22 +61,32 @@ class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         self.normalize_embeddings = normalize_embeddings
         self.batch_size = batch_size
         self.precision = precision
+        self.truncate_dim = truncate_dim
+        self.max_seq_length = max_seq_length
+        self.providers = providers
         self.num_threads = num_threads
 
     def fit(self, X: Sentences, y: object = None) -> DittoVectorizer:  # noqa: ARG002, N803 (scikit-learn's)
         """Opens the model; neither texts nor targets are read, so a generator is left to `transform`.
 
         Raises:
-            DittoError: As `FastEncoder` does.
+            DittoError: As `FastEncoder` and its `encode` do, for parameters outside their valid values.
+            TextTypeError: X is one string.
 
         Example:
             >>> DittoVectorizer("minilm-ditto").fit(["The cat is asleep."]).encoder_.pooling
             'ditto-first-last'
         """
+        _check_rows(X)
         self.encoder_ = FastEncoder(
-            self.onnx_path, pooling=self.pooling, precision=self.precision, num_threads=self.num_threads
+            self.onnx_path,
+            pooling=self.pooling,
+            precision=self.precision,
+            max_seq_length=self.max_seq_length,
+            providers=self.providers,
+            num_threads=self.num_threads,
         )
-        self._n_features_out = self.encoder_.get_sentence_embedding_dimension()
+        self._n_features_out = self._encoded([]).shape[1]
         return self
 
     def transform(self, X: Sentences) -> FloatArray:  # noqa: N803 (scikit-learn's)
@@ -89,11 +107,15 @@ class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             (1, 384)
         """
         check_is_fitted(self)
-        texts, single = as_texts(X)
-        if single:
-            raise TextTypeError(f"X must hold one text a row; got the string {texts[0][:40]!r}. Pass [text].")
+        _check_rows(X)
+        return self._encoded(as_texts(X)[0])
+
+    def _encoded(self, texts: list[str]) -> FloatArray:
         embeddings: FloatArray = self.encoder_.encode(
-            texts, batch_size=self.batch_size, normalize_embeddings=self.normalize_embeddings
+            texts,
+            batch_size=self.batch_size,
+            normalize_embeddings=self.normalize_embeddings,
+            truncate_dim=self.truncate_dim,
         )
         return embeddings
 
@@ -103,3 +125,8 @@ class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         tags.input_tags.two_d_array = False
         tags.transformer_tags.preserves_dtype = []  # texts have none to keep
         return tags
+
+
+def _check_rows(texts: object) -> None:
+    if isinstance(texts, str) or getattr(texts, "ndim", 1) == 0:
+        raise TextTypeError(f"X must hold one text a row; got {describe(texts)}. Pass [text].")

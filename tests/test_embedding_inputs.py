@@ -1,0 +1,81 @@
+"""What similarity and quantize_embeddings take: arrays, tensors, lists of either, none at all."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from ditto_fast.errors import OptionError
+from ditto_fast.quantization import quantize_embeddings
+from ditto_fast.similarity import similarity, similarity_pairwise
+from ditto_fast.tolerances import within
+
+ROWS = np.random.default_rng(0).standard_normal((120, 16)).astype(np.float32)
+RANGES = np.stack([ROWS.min(axis=0), ROWS.max(axis=0)])
+FORMS = {
+    "rows": list(ROWS),
+    "nested lists": ROWS.tolist(),
+    "tensor": torch.from_numpy(ROWS),
+    "tensor with a gradient": torch.from_numpy(ROWS).requires_grad_(),
+    "tensors": list(torch.from_numpy(ROWS)),
+    "float64": ROWS.astype(np.float64),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_embeddings(form: str):
+    given = FORMS[form]
+    assert within(similarity(given, given), similarity(ROWS, ROWS))
+    assert within(similarity_pairwise(given, given), np.ones(120, np.float32))
+    for precision in ("int8", "ubinary"):
+        assert np.array_equal(quantize_embeddings(given, precision), quantize_embeddings(ROWS, precision))
+    assert np.array_equal(quantize_embeddings(ROWS, "uint8", RANGES.tolist()), quantize_embeddings(ROWS, "uint8"))
+
+
+def test_bfloat16_has_no_array_of_numpy_and_is_taken():
+    half = torch.from_numpy(ROWS).bfloat16()
+    assert within(similarity(half, half), similarity(half.float().numpy(), half.float().numpy()))
+
+
+def test_no_embeddings_have_no_similarity():
+    assert similarity([], []).shape == (0, 0)
+    assert similarity([], ROWS).shape == (0, 120)
+    assert similarity(ROWS, np.empty((0, 16), np.float32)).shape == (120, 0)
+    assert similarity_pairwise([], []).shape == (0,)
+    assert similarity_pairwise([], ROWS[:0]).shape == (0,)
+    with pytest.raises(OptionError, match="same width"):
+        similarity(ROWS[:0], ROWS[:, :8])
+    with pytest.raises(OptionError, match="same shape"):
+        similarity_pairwise([], ROWS)
+
+
+@pytest.mark.parametrize(
+    ("embeddings", "precision", "ranges", "message"),
+    [
+        (ROWS[0], "int8", None, "one embedding"),
+        (ROWS, "int8", RANGES[:, :1], r"\(2, 16\); got shape \(2, 1\)"),
+        (ROWS.astype(np.uint8), "ubinary", None, "floats .* got uint8"),
+        (ROWS[None], "float16", None, r"\(n, H\) or \(H,\); got float32 of shape \(1, 120, 16\)"),
+    ],
+)
+def test_what_cannot_be_quantized_is_said(embeddings, precision: str, ranges, message: str):
+    with pytest.raises(OptionError, match=message):
+        quantize_embeddings(embeddings, precision, ranges)
+
+
+def test_one_embedding_among_given_ranges():
+    assert np.array_equal(quantize_embeddings(ROWS[3], "int8", RANGES), quantize_embeddings(ROWS, "int8")[3])
+    assert np.array_equal(quantize_embeddings(ROWS[3], "binary"), quantize_embeddings(ROWS, "binary")[3])
+
+
+def test_ranges_of_few_embeddings_are_warned_of():
+    with pytest.warns(UserWarning, match="from 2 embeddings"):
+        quantize_embeddings(ROWS[:2], "int8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quantize_embeddings(ROWS, "int8")
+        quantize_embeddings(ROWS[:2], "int8", RANGES)
+        quantize_embeddings(ROWS[:2], "binary")
