@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -150,8 +151,9 @@ def test_ditto_fast_imports_none_of_them():
 def test_llama_index_makes_an_embedding_again_of_its_fields_and_an_encoder(encoder: FastEncoder):
     adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
     fields = adapter.DittoEmbedding(encoder, normalize_embeddings=True, embed_batch_size=7).to_dict()
-    with pytest.raises(OptionError, match="from_dict"):
-        adapter.DittoEmbedding.from_dict(fields)
+    for build in (adapter.DittoEmbedding.from_dict, adapter.DittoEmbedding.model_validate):
+        with pytest.raises(OptionError, match="from_dict"):
+            build(fields)
     again = adapter.DittoEmbedding.from_dict(fields, encoder=encoder)
     assert (again.normalize_embeddings, again.embed_batch_size) == (True, 7)
     assert again.to_dict() == fields
@@ -163,3 +165,34 @@ def test_llama_index_names_the_length_that_was_set_last(tiny_export: Path):
     embedding = adapter.DittoEmbedding(encoder)
     encoder.max_seq_length = 8
     assert " 8 tokens" in embedding.to_dict()["model_name"]
+
+
+def test_llama_index_takes_its_own_options(encoder: FastEncoder, calls: list[object]):
+    adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
+    from llama_index.core.callbacks import CallbackManager, LlamaDebugHandler
+    from llama_index.core.storage.kvstore import SimpleKVStore
+
+    events = LlamaDebugHandler(print_trace_on_end=False)
+    embedding = adapter.DittoEmbedding(
+        encoder,
+        callback_manager=CallbackManager([events]),
+        num_workers=2,
+        embeddings_cache=SimpleKVStore(),
+        embed_batch_size=1,
+    )
+    vectors = embedding.get_text_embedding_batch(TEXTS)
+    assert embedding.get_text_embedding_batch(TEXTS) == vectors
+    assert calls == [[text] for text in TEXTS]  # the second time they came from the cache
+    assert len(events.get_event_pairs()) == 2 * len(TEXTS)
+    assert within(np.array(asyncio.run(embedding.aget_text_embedding_batch(TEXTS))), np.array(vectors))
+
+
+def test_llama_index_pickles_its_encoder_or_says_that_it_cannot(tiny_export: Path, encoder: FastEncoder):
+    adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
+    embedding = adapter.DittoEmbedding(encoder, normalize_embeddings=True)
+    again = pickle.loads(pickle.dumps(embedding))
+    assert again.to_dict() == embedding.to_dict()
+    assert within(np.array(again.get_text_embedding("rain")), np.array(embedding.get_text_embedding("rain")))
+    unpicklable = FastEncoder(tiny_export, session_options=lambda _: None)
+    with pytest.raises((AttributeError, pickle.PicklingError), match="lambda"):
+        pickle.dumps(adapter.DittoEmbedding(unpicklable))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from typing import Any
 
 from ditto_fast.encoder import FastEncoder
@@ -11,6 +12,8 @@ from ditto_fast.errors import MissingDependencyError, OptionError
 try:
     from llama_index.core.base.embeddings.base import BaseEmbedding, Embedding
     from llama_index.core.bridge.pydantic import Field, PrivateAttr
+    from llama_index.core.callbacks import CallbackManager
+    from llama_index.core.storage.kvstore.types import BaseKVStore
 except ImportError as error:
     raise MissingDependencyError(
         f"ditto_fast.integrations.llama_index needs llama-index-core: pip install 'ditto-fast[llama-index]' ({error})."
@@ -35,6 +38,9 @@ class DittoEmbedding(BaseEmbedding):
         normalize_embeddings: Divide each embedding by its L2 norm, for stores that rank by inner product
             or by distance.
         embed_batch_size: Texts that LlamaIndex passes to the encoder at once, from 1 to 2048.
+        callback_manager: LlamaIndex's, as are the next two.
+        num_workers: Batches that asynchronous calls embed side by side.
+        embeddings_cache: Keeps embeddings by their texts alone: one for each model.
 
     Example:
         >>> from ditto_fast import FastEncoder
@@ -50,9 +56,22 @@ class DittoEmbedding(BaseEmbedding):
 
     # LlamaIndex's own batch of 10 is too short for the encoder to sort by length and to spread over threads
     def __init__(
-        self, encoder: FastEncoder, *, normalize_embeddings: bool = False, embed_batch_size: int = 512
+        self,
+        encoder: FastEncoder,
+        *,
+        normalize_embeddings: bool = False,
+        embed_batch_size: int = 512,
+        callback_manager: CallbackManager | None = None,
+        num_workers: int | None = None,
+        embeddings_cache: BaseKVStore | None = None,
     ) -> None:
-        super().__init__(model_name=_name_of(encoder), embed_batch_size=embed_batch_size)
+        super().__init__(
+            model_name=_name_of(encoder),
+            embed_batch_size=embed_batch_size,
+            callback_manager=callback_manager or CallbackManager([]),
+            num_workers=num_workers,
+            embeddings_cache=embeddings_cache,
+        )
         self.normalize_embeddings = normalize_embeddings or encoder.manifest.normalize
         self._encoder = encoder
 
@@ -77,9 +96,19 @@ class DittoEmbedding(BaseEmbedding):
         """
         if encoder is None:
             raise OptionError("The fields hold no encoder: from_dict(fields, encoder=FastEncoder(onnx_path)).")
-        names = ("normalize_embeddings", "embed_batch_size")
+        names = ("normalize_embeddings", "embed_batch_size", "num_workers", "embeddings_cache")
         kept: dict[str, Any] = {name: data[name] for name in names if name in data}
         return cls(encoder, **(kept | options))
+
+    @classmethod
+    def model_validate(cls, obj: Any, **_: Any) -> DittoEmbedding:
+        """An embedding as it is; fields alone are refused as by `from_dict`."""
+        return obj if isinstance(obj, cls) else cls.from_dict(obj)
+
+    def __getstate__(self) -> dict[str, Any]:
+        pickle.dumps(self._encoder)  # raises: LlamaIndex would leave out an encoder that cannot be pickled
+        state: dict[str, Any] = super().__getstate__()
+        return state
 
     def _get_query_embedding(self, query: str) -> Embedding:
         vector: Embedding = self._encoder.encode_query(query, normalize_embeddings=self.normalize_embeddings).tolist()
