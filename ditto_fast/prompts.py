@@ -31,13 +31,13 @@ def check_prompts(prompts: Mapping[str, str] | None) -> None:
 
 
 def by_role(prompts: Mapping[str, str]) -> dict[str, str]:
-    """The prompts of "query" and "document", by the first of their names that there is; empty ones are none.
+    """The prompts of "query" and "document", by the first of their names that has one; empty ones are none.
 
     Example:
         >>> by_role({"query": "query: ", "passage": "passage: ", "clustering": "topic: "})
         {'query': 'query: ', 'document': 'passage: '}
     """
-    found = {role: next((prompts[name] for name in names if name in prompts), "") for role, names in _NAMES.items()}
+    found = {role: next((prompts[name] for name in names if prompts.get(name)), "") for role, names in _NAMES.items()}
     return {role: prompt for role, prompt in found.items() if prompt}
 
 

@@ -11,6 +11,7 @@ from ditto_fast.prompts import by_role
 
 PROMPTS_FILE = "config_sentence_transformers.json"
 _DEFAULT = "default_prompt_name"
+_BUILT_IN = ("query", "document")  # names that sentence-transformers has without a word, for empty prompts
 
 
 def read_prompts(folder: Path) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def read_prompts(folder: Path) -> dict[str, Any]:
         prompts = {name: prompt for name, prompt in prompts.items() if prompt is not None}
         if not all(isinstance(text, str) for pair in prompts.items() for text in pair):
             raise TypeError(f"prompts must map names to strings; got {prompts!r}")
-        if default is not None and default not in prompts:
+        if default is not None and default not in {*prompts, *_BUILT_IN}:
             raise TypeError(f"{_DEFAULT} must be one of {', '.join(prompts) or 'no prompts'}; got {default!r}")
     except (ValueError, TypeError, AttributeError) as error:
         raise UnsupportedModelError(f"{path} is broken ({error}). Mend it, or remove it if there are none.") from error

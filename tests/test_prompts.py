@@ -14,6 +14,7 @@ from ditto_fast.artifact import MANIFEST_FILE, Manifest
 from ditto_fast.errors import ExportDirectoryError, TextTypeError, UnsupportedModelError
 from ditto_fast.export import export_model
 from ditto_fast.export.prompts import PROMPTS_FILE, read_prompts
+from ditto_fast.prompts import by_role
 from ditto_fast.tolerances import within
 
 PROMPTS = {"query": "find: ", "passage": "text: ", "clustering": "topic: "}
@@ -45,6 +46,19 @@ def test_an_export_carries_the_prompts(prompted_checkpoint: Path, tmp_path: Path
         model.encode(["rain", None])
 
 
+def test_a_default_prompt_is_for_sentence_transformers_alone(prompted_checkpoint: Path, tmp_path: Path):
+    from sentence_transformers import SentenceTransformer
+
+    said = {"prompts": PROMPTS, "default_prompt_name": "clustering"}
+    (prompted_checkpoint / PROMPTS_FILE).write_text(json.dumps(said), encoding="utf-8")
+    export = export_model(prompted_checkpoint, "2-3", tmp_path / "export").directory
+    encoder, model = FastEncoder(export), SentenceTransformer(str(export))
+    plain, topic = encoder.encode(["rain"]), encoder.encode(["topic: rain"])
+    assert not within(plain, topic)
+    assert within(model.encode(["rain"]), topic)
+    assert within(model.encode(["rain"], prompt=""), plain)
+
+
 def test_a_checkpoint_without_prompts_has_none(tiny_export: Path, checkpoint: Callable[[str], Path]):
     assert read_prompts(checkpoint("bert")) == {}
     assert not (tiny_export / PROMPTS_FILE).exists()
@@ -61,7 +75,7 @@ def test_prompts_may_lie_beside_the_modules(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"prompts": ["query: "]}', '{"prompts": {"query": 3}}', '{"default_prompt_name": "query"}']
+    "text", ["{", "[]", '{"prompts": ["query: "]}', '{"prompts": {"query": 3}}', '{"default_prompt_name": "topic"}']
 )
 def test_broken_prompts_of_a_checkpoint_are_told(text: str, tmp_path: Path):
     (tmp_path / PROMPTS_FILE).write_text(text)
@@ -79,3 +93,9 @@ def test_broken_prompts_of_a_manifest_are_told(tiny_export: Path, tmp_path: Path
         (folder / MANIFEST_FILE).write_text(json.dumps({**manifest, "prompts": wrong}), encoding="utf-8")
         with pytest.raises(ExportDirectoryError, match="broken"):
             Manifest.read(folder)
+
+
+def test_empty_prompts_hide_no_other_and_may_be_the_default(tmp_path: Path):
+    assert by_role({"document": "", "passage": "p: "}) == {"document": "p: "}
+    (tmp_path / PROMPTS_FILE).write_text('{"prompts": {}, "default_prompt_name": "query"}')
+    assert read_prompts(tmp_path) == {}
