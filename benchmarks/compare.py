@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from contenders import BASELINE, BY_KEY, OURS
+from contenders import meets
 from job import Row
 from measure import median, percentile
 from names import name_of
@@ -81,7 +81,7 @@ def _compared(old: Row, new: Row | None, run: Row) -> Compared:
     """Compares a row with the one after, where there is one; any row of that run says what was run."""
     if not _same_workload(old, new or {name: run[name] for name in _OF_A_RUN if name in run}):
         return Compared(_key(old), None, ANOTHER)
-    if new is None and not _asked(old["contender"], run):
+    if new is None and not meets(old["contender"], run.get("peers"), run.get("quick", False)):
         return Compared(_key(old), None, NOT_ASKED)
     kind = _kind(old)
     samples = _samples(old, kind), _samples(new or {}, kind)
@@ -89,15 +89,6 @@ def _compared(old: Row, new: Row | None, run: Row) -> Compared:
         return Compared(_key(old), None, FAILED)
     ratio = median(samples[1]) / median(samples[0])
     return Compared(_key(old), ratio, _verdict(*samples) if kind == _SECONDS else _memory_verdict(ratio))
-
-
-def _asked(contender: str, run: Row) -> bool:
-    """Whether it has a part in a run, as `contenders.chosen` has it; what is none of its contenders always has."""
-    if contender not in BY_KEY:
-        return True
-    if run.get("peers") is None:
-        return not (run.get("quick") and BY_KEY[contender].slow_start)
-    return contender in (BASELINE, *OURS, *run["peers"])
 
 
 def _same_workload(old: Row, new: Row) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
@@ -142,16 +142,19 @@ def floor_of(key: str) -> str:
     return FLOORS["int8"] if key in BY_KEY and BY_KEY[key].precision in ("int8", PEER_INT8) else FLOORS["fp32"]
 
 
+def meets(key: str, peers: Sequence[str] | None, quick: bool) -> bool:
+    """Whether a contender has a part in a run of those peers, or of all; who is no contender always has."""
+    if key not in BY_KEY:
+        return True
+    return not (quick and BY_KEY[key].slow_start) if peers is None else key in (BASELINE, *OURS, *peers)
+
+
 def chosen(job: Job, among: tuple[str, ...] = tuple(BY_KEY)) -> list[Contender]:
     """The contenders of `among` that meet: the baseline, ours, and the peers; where some are asked for, those alone.
 
     A peer that is asked for but not of `among` has no part in the suite, and no row.
     """
-    if job.peers is not None:
-        wanted = {BASELINE, *OURS, *job.peers}
-    else:
-        wanted = {key for key in among if not (job.quick and BY_KEY[key].slow_start)}
-    return [BY_KEY[key] for key in among if key in wanted]
+    return [BY_KEY[key] for key in among if meets(key, job.peers, job.quick)]
 
 
 def missing_rows(contenders: Iterable[Contender], case: str) -> list[Row]:

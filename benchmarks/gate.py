@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import MappingProxyType
 
 from contenders import PEER_INT8, Contender, missing_rows
-from gemm_floor import FLOORS
 from job import Encode, Row, Setting, Vectors, failure
 from measure import interleaved
 
@@ -85,9 +85,13 @@ def admit(contenders: Sequence[Contender], setting: Setting, texts: list[str], c
 
 
 def timed(
-    admitted: Field, texts: list[str], case: str, rounds: int, floor: Callable[[str], Callable[[], None]] | None = None
+    admitted: Field,
+    texts: list[str],
+    case: str,
+    rounds: int,
+    floors: Mapping[str, Callable[[], Callable[[], None]]] = MappingProxyType({}),
 ) -> list[Row]:
-    """A row with raw samples for each admitted contender and for each precision's floor, after those of the others.
+    """A row with raw samples for each admitted contender and for each floor, after those of the others.
 
     One that raises has a row that says so, and the others keep their samples.
 
@@ -96,17 +100,15 @@ def timed(
         texts: What is encoded.
         case: Of the rows.
         rounds: Timed rounds.
-        floor: Makes the function of a precision's floor.
+        floors: Makes the function of each floor, by its key.
     """
     functions: dict[str, Callable[[], object]] = {
         key: partial(encode, texts) for key, encode in admitted.encoders.items()
     }
     errors: dict[str, Exception] = {}
-    for precision, key in FLOORS.items():
-        if floor is None:
-            break
+    for key, build in floors.items():
         try:
-            run = floor(precision)
+            run = build()
             run()  # warm, as the gate's run has made the others
             functions[key] = run
         except Exception as error:  # such as a model that it is not known for
@@ -121,3 +123,19 @@ def timed(
         for key, seconds in samples.items()
     ]
     return admitted.rows + failures + measured
+
+
+def compared(case: str, ways: Mapping[str, Callable[[], Vectors]], expected: Vectors, rounds: int) -> Iterator[Row]:
+    """A row a way to the same vectors, with its seconds; one that raises or gives others has a row that says so."""
+    functions: dict[str, Callable[[], object]] = {}
+    errors: dict[str, Exception] = {}
+    for name, run in ways.items():
+        try:
+            require_equal(name, run(), expected)  # warms, too
+            functions[name] = run
+        except Exception as error:  # of any library: it becomes a row
+            errors[name] = error
+    samples = interleaved(functions, rounds, errors)
+    yield from (failure(case, name, error) for name, error in errors.items())
+    for name, seconds in samples.items():
+        yield {"case": case, "contender": name, "seconds": seconds}

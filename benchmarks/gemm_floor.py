@@ -46,29 +46,32 @@ def gemm_graph(layers: int, hidden: int, intermediate: int, precision: str = "fp
     rng = np.random.default_rng(0)
     outputs = [LAST]
     chained = precision == "fp32"
-    fed = TensorProto.FLOAT if chained else TensorProto.UINT8
+    kind = TensorProto.FLOAT if chained else TensorProto.UINT8
 
-    def product(name: str, source: str, width_in: int, width_out: int) -> str:
+    def product(name: str, source: str, width_in: int, width_out: int) -> None:
         # scaled so that values neither grow nor shrink from layer to layer: denormal numbers are slow
         values = rng.standard_normal((width_in, width_out)).astype(np.float32) / np.float32(np.sqrt(width_in))
         node, constants = _PRODUCTS[precision](name, source, values)
         graph.node.append(node)
         graph.initializer.extend(constants)
-        return name
 
-    states = STATES
+    shapes = (
+        ("qkv", STATES, hidden, 3 * hidden),
+        ("attended", STATES, hidden, hidden),
+        ("inner", STATES, hidden, intermediate),
+        ("outer", INNER, intermediate, hidden),
+    )
+    before = STATES
     for layer in range(layers):
-        outputs.append(product(f"qkv_{layer}", states, hidden, 3 * hidden))  # an output, or it would be removed
-        attended = product(f"attended_{layer}", states, hidden, hidden)
-        inner = product(f"inner_{layer}", attended if chained else STATES, hidden, intermediate)
-        outer = LAST if layer + 1 == layers else f"outer_{layer}"
-        product(outer, inner if chained else INNER, intermediate, hidden)
-        if chained:
-            states = outer
-        else:
-            outputs += [attended, inner, outer]
+        for role, fed, width_in, width_out in shapes:
+            name = LAST if (layer, role) == (layers - 1, "outer") else f"{role}_{layer}"
+            product(name, before if chained else fed, width_in, width_out)
+            if role == "qkv" or not chained:
+                outputs.append(name)  # what no product takes would be removed
+            if role != "qkv":
+                before = name
     inputs = {STATES: hidden} if chained else {STATES: hidden, INNER: intermediate}
-    graph.input.extend(helper.make_tensor_value_info(name, fed, ["tokens", width]) for name, width in inputs.items())
+    graph.input.extend(helper.make_tensor_value_info(name, kind, ["tokens", width]) for name, width in inputs.items())
     named = dict.fromkeys(outputs)
     graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["tokens", None]) for name in named)
     domains = [helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)]
@@ -113,6 +116,11 @@ def batch_shapes(setting: Setting, texts: list[str], precision: str = "fp32") ->
     scheduler = Scheduler(tokenizer, record, manifest.hidden_size, setting.threads)
     scheduler.run(texts, default_rule(precision), lambda _, __: None)
     return shapes
+
+
+def floors(setting: Setting, texts: list[str], size: int | None = None) -> dict[str, Callable[[], Callable[[], None]]]:
+    """What makes the function of each floor, by its key; see `floor`."""
+    return {key: partial(floor, setting, texts, precision, size) for precision, key in FLOORS.items()}
 
 
 def floor(setting: Setting, texts: list[str], precision: str, size: int | None = None) -> Callable[[], None]:

@@ -8,9 +8,8 @@ from functools import cache, partial
 
 import numpy as np
 from contenders import BY_KEY, missing_rows
-from gate import require_equal
-from job import Encode, Job, Row, Setting, Vectors, failure, parts
-from measure import interleaved
+from gate import compared
+from job import Encode, Job, Row, Setting, Vectors, parts
 from peers_onnx import OPENVINO_TOKENS, openvino, openvino_requests
 from peers_ours import encoder_of
 
@@ -75,16 +74,7 @@ def suite(job: Job) -> Iterator[Row]:
     encoder = encoder_of(job.setting)
     expected = encoder.encode(job.texts)
     for case, ways in cases(job.setting, encoder):
-        functions: dict[str, Callable[[], object]] = {}
-        errors: dict[str, Exception] = {}
-        for name, encode in ways.items():
-            try:
-                require_equal(name, encode(job.texts), expected)  # builds and warms, too
-                functions[name] = partial(encode, job.texts)
-            except Exception as error:  # of any library: it becomes a row
-                errors[name] = error
-        samples = interleaved(functions, job.rounds, errors)
-        yield from (failure(case, name, error) for name, error in errors.items())
-        for name, seconds in samples.items():
-            yield {"case": case, "contender": name, "seconds": seconds, "sentences": len(job.texts)}
+        runs = {name: partial(encode, job.texts) for name, encode in ways.items()}
+        for row in compared(case, runs, expected, job.rounds):
+            yield {**row, "sentences": len(job.texts)}
     yield from missing_rows([BY_KEY["openvino"]], _OPENVINO)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from contenders import chosen
 from gate import admit, timed
-from gemm_floor import floor
+from gemm_floor import floors
 from job import Job, Row
 
 CASE = "throughput"
@@ -16,4 +15,4 @@ CASE = "throughput"
 def suite(job: Job) -> Iterator[Row]:
     """One row a contender, and one of each floor."""
     admitted = admit(chosen(job), job.setting, job.texts, CASE)
-    yield from timed(admitted, job.texts, CASE, job.rounds, partial(floor, job.setting, job.texts))
+    yield from timed(admitted, job.texts, CASE, job.rounds, floors(job.setting, job.texts))

@@ -74,7 +74,7 @@ def suite(job: Job) -> Iterator[Row]:
     setting = replace(job.setting, max_seq_length=TOKENS)
     config = transformers.AutoConfig.from_pretrained(setting.checkpoint)
     admitted = _admitted(setting, texts)
-    for row in timed(admitted, texts, _CASE, job.rounds, floor=None):
+    for row in timed(admitted, texts, _CASE, job.rounds):
         if row.get("seconds"):
             achieved = encoder_flops(config, TOKENS) * len(texts) / median(row["seconds"])
             row |= {"tflops": achieved / 1e12, "of_floor": achieved / rate, "gpu": torch.cuda.get_device_name()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,9 +10,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import onnx
 import onnxruntime
-from gate import require_equal
-from job import Job, Row, Setting, failure
-from measure import interleaved
+from gate import compared
+from job import Job, Row, Setting, Vectors
 from numpy.typing import NDArray
 from workspace import exported
 
@@ -47,9 +46,12 @@ def _sessions(setting: Setting) -> dict[str, onnxruntime.InferenceSession]:
         return {name: open_session(path, "cpu", num_threads=1) for name, path in paths.items()}
 
 
-def _repeat(session: onnxruntime.InferenceSession, feeds: dict[str, NDArray[np.int64]]) -> None:
+def _repeat(session: onnxruntime.InferenceSession, feeds: dict[str, NDArray[np.int64]]) -> Vectors:
+    """What the last of several runs gives."""
+    vectors: Vectors
     for _ in range(_RUNS):
-        session.run(None, feeds)
+        (vectors,) = session.run(None, feeds)
+    return vectors
 
 
 def suite(job: Job) -> Iterator[Row]:
@@ -64,23 +66,7 @@ def suite(job: Job) -> Iterator[Row]:
             if padded:
                 mask[-1, tokens // 2 :] = 0
             feeds = graph_inputs(ids, mask, inputs)
-            yield from _rows(f"T = {tokens}{', padded' if padded else ''}", sessions, feeds, job.rounds)
-
-
-def _rows(
-    case: str, sessions: dict[str, onnxruntime.InferenceSession], feeds: dict[str, NDArray[np.int64]], rounds: int
-) -> Iterator[Row]:
-    """The rows of one batch; a graph that raises or gives other vectors has one that says so."""
-    runs: dict[str, Callable[[], object]] = {}
-    errors: dict[str, Exception] = {}
-    expected = sessions["none"].run(None, feeds)[0]
-    for name, session in sessions.items():
-        try:
-            require_equal(name, session.run(None, feeds)[0], expected)  # warms, too
-            runs[name] = partial(_repeat, session, feeds)
-        except Exception as error:  # of any library: it becomes a row
-            errors[name] = error
-    samples = interleaved(runs, rounds, errors)
-    yield from (failure(case, name, error) for name, error in errors.items())
-    for name, seconds in samples.items():
-        yield {"case": case, "contender": name, "seconds": seconds, "tokens": _TOKENS * _RUNS}
+            runs = {name: partial(_repeat, session, feeds) for name, session in sessions.items()}
+            case = f"T = {tokens}{', padded' if padded else ''}"
+            for row in compared(case, runs, sessions["none"].run(None, feeds)[0], job.rounds):
+                yield {**row, "tokens": _TOKENS * _RUNS}

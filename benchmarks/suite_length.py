@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 
 from contenders import chosen, in_calls
 from gate import admit, timed
-from gemm_floor import floor
+from gemm_floor import floors
 from job import Job, Row
 from sentences import text_of
 
@@ -40,6 +40,6 @@ def suite(job: Job) -> Iterator[Row]:
             texts = [text_of(tokens, seed) for seed in range(max(1, total // tokens))]
             case = case_of(tokens, size)
             admitted = admit([in_calls(contender, size) for contender in contenders], setting, texts, case)
-            for row in timed(admitted, texts, case, job.rounds, partial(floor, setting, texts, size=size)):
+            for row in timed(admitted, texts, case, job.rounds, floors(setting, texts, size)):
                 if "missing" not in row or case == case_of(LENGTHS[0], SIZES[0]):  # who is missing is so once
                     yield {**row, "tokens": tokens * len(texts), "length": tokens, "size": size}

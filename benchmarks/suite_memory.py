@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from contenders import BY_KEY, chosen, missing_rows
 from gate import gate
-from job import Encode, Job, Row, Setting, Vectors, failure
+from job import Job, Row, Setting, failure
 from measure import in_process
 from memory_probe import ONE_BATCH, texts_of
 
@@ -54,7 +54,7 @@ def _long_texts(job: Job, tokens: int) -> Iterator[Row]:
     contenders = chosen(job, _AMONG)
     yield from missing_rows(contenders, case_of(tokens))
     ways = {contender.key: contender for contender in contenders if not contender.missing()}
-    expected = cache(lambda by: _vectors(by(setting), tokens))
+    expected = cache(lambda by: by(setting)(texts_of(tokens, _TEXTS)))
     for key, contender in {**ways, ONE_BATCH: BY_KEY["fp32"]}.items():
         try:
             found = in_process(_FOLDER / "memory_probe.py", _arguments(setting, key, tokens))
@@ -62,10 +62,6 @@ def _long_texts(job: Job, tokens: int) -> Iterator[Row]:
             yield {"case": case_of(tokens), "contender": key, **found, **check}
         except Exception as error:  # whatever ended that process: it becomes a row
             yield failure(case_of(tokens), key, error)
-
-
-def _vectors(encode: Encode, tokens: int) -> Vectors:
-    return encode(texts_of(tokens, _TEXTS))
 
 
 def _arguments(setting: Setting, key: str, tokens: int) -> list[str]:

@@ -42,7 +42,7 @@ def _calls(job: Job) -> Iterator[Row]:
                 said = f"left out: about {seconds[key] * count:.0f} s a round, over {PATIENCE} s"
                 yield {"case": case_of(count), "contender": key, "missing": said}
         rounds = min(job.rounds, _ROUNDS) if count <= _MANY else 1
-        for row in timed(admitted, texts[:count], case_of(count), rounds, floor=None):
+        for row in timed(admitted, texts[:count], case_of(count), rounds):
             if row.get("seconds"):
                 seconds[row["contender"]] = median(row["seconds"]) / count
             yield row

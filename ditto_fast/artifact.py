@@ -9,6 +9,7 @@ from typing import Any
 
 from ditto_fast.errors import ExportDirectoryError
 from ditto_fast.files import sha256
+from ditto_fast.prompts import are_prompts
 
 FORMAT_VERSION = 1
 MANIFEST_FILE = "ditto_config.json"
@@ -166,7 +167,7 @@ class Manifest:
             known["graphs"] = {file: GraphInfo(**info) for file, info in record["graphs"].items()}
             if not known["graphs"]:
                 raise TypeError("it names no graph")
-            if not all(isinstance(text, str) for pair in record.get("prompts", {}).items() for text in pair):
+            if not are_prompts(record.get("prompts", {})):
                 raise TypeError("prompts must map names to strings")
         except (TypeError, AttributeError) as error:
             raise ExportDirectoryError(f"{path} is broken ({error}); export again.") from error

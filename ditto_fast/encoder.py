@@ -24,10 +24,10 @@ from ditto_fast.cpus import available_cpus
 from ditto_fast.embedder import Embedder
 from ditto_fast.errors import EncoderClosedError, ExportDirectoryError
 from ditto_fast.pooling import DEFAULT_POOLING, normalize
-from ditto_fast.prompts import by_role, check_prompts, prompted
+from ditto_fast.prompts import by_role, check_prompt, check_prompts, prompted
 from ditto_fast.providers import CPU, Providers
-from ditto_fast.quantization import check_quantizable, check_streamable, quantize_embeddings
-from ditto_fast.results import check_finite, import_torch
+from ditto_fast.quantization import check_streamable, quantize_embeddings
+from ditto_fast.results import as_asked, check_finite, check_options
 from ditto_fast.runner import GraphRunner
 from ditto_fast.scheduler import Done
 from ditto_fast.selection import select
@@ -295,7 +295,7 @@ class FastEncoder:
         """
         texts, single = as_texts(sentences)
         # what would be refused at the end is refused before anything is computed
-        self._check_options(len(texts), batch_size, truncate_dim, convert_to_tensor, precision)
+        check_options(self.manifest.hidden_size, len(texts), batch_size, truncate_dim, convert_to_tensor, precision)
         embeddings = self._embed(texts, self._rule(batch_size, uniform_length), deduplicate, bool(show_progress_bar))
         embeddings = check_finite(embeddings, self._nonfinite)
         embeddings = np.ascontiguousarray(embeddings[:, :truncate_dim])  # no view of all dimensions
@@ -304,28 +304,7 @@ class FastEncoder:
         result = quantize_embeddings(embeddings, precision)
         if precision == "float16":  # a value past its range
             result = check_finite(result, self._nonfinite)
-        if convert_to_tensor:
-            result = import_torch().from_numpy(np.ascontiguousarray(result))
-        if single:
-            return result[0]
-        return result if convert_to_numpy or convert_to_tensor else [row.copy() for row in result]
-
-    def _check_options(
-        self,
-        count: int | None,
-        batch_size: int | None,
-        truncate_dim: int | None,
-        convert_to_tensor: bool,
-        precision: str,
-    ) -> None:
-        """Passes options of `encode` that so many texts, or any number, can be embedded with."""
-        if batch_size is not None:
-            integer("batch_size", batch_size)
-        if truncate_dim is not None:
-            integer("truncate_dim", truncate_dim, 1, self.manifest.hidden_size, "the embedding's width")
-        check_quantizable(precision, truncate_dim or self.manifest.hidden_size, count)
-        if convert_to_tensor:
-            import_torch()
+        return as_asked(result, single, convert_to_numpy, convert_to_tensor)
 
     def _embed(self, texts: list[str], rule: BatchRule, deduplicate: bool, show_progress_bar: bool) -> FloatArray:
         if not show_progress_bar:  # tqdm has locks and a thread of its own, which a fork would meet
@@ -367,8 +346,7 @@ class FastEncoder:
             prompt: What to put before each text; `prompts["query"]` by default.
             **options: The other arguments of `encode`; any else is a TypeError.
         """
-        prompt = self._prompts.get("query", "") if prompt is None else prompt
-        return self.encode(prompted(sentences, prompt), **options)
+        return self.encode(self._prompted(sentences, prompt, "query"), **options)
 
     def encode_document(self, sentences: Sentences, *, prompt: str | None = None, **options: Any) -> Any:
         """Embeds documents: `encode` with the "document" prompt, or another, before each text.
@@ -378,8 +356,10 @@ class FastEncoder:
             prompt: What to put before each text; `prompts["document"]` by default.
             **options: The other arguments of `encode`; any else is a TypeError.
         """
-        prompt = self._prompts.get("document", "") if prompt is None else prompt
-        return self.encode(prompted(sentences, prompt), **options)
+        return self.encode(self._prompted(sentences, prompt, "document"), **options)
+
+    def _prompted(self, sentences: Sentences, prompt: str | None, role: str) -> Sentences:
+        return prompted(sentences, self._prompts.get(role, "") if prompt is None else prompt)
 
     def encode_stream(
         self, sentences: Iterable[str], chunk_size: int = 8192, *, prompt: str | None = None, **options: Any
@@ -407,12 +387,11 @@ class FastEncoder:
         # whatever is wrong with an option is told before a text is taken
         integer("chunk_size", chunk_size)
         self._open()
-        prefix = "" if prompt is None else prompt
-        prompted([], prefix)
+        prefix = "" if prompt is None else check_prompt(prompt)
         bound = signature(self.encode).bind([], **options)
         bound.apply_defaults()
         checked = ("batch_size", "truncate_dim", "convert_to_tensor", "precision")
-        self._check_options(None, *(bound.arguments[name] for name in checked))
+        check_options(self.manifest.hidden_size, None, **{name: bound.arguments[name] for name in checked})
         check_streamable(bound.arguments["precision"])
         show = bool(options.pop("show_progress_bar", None))
 

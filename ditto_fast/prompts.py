@@ -9,7 +9,12 @@ from ditto_fast.errors import OptionError
 from ditto_fast.texts import Sentences, as_texts, describe
 
 # the names under which sentence-transformers looks for the prompt of a role
-_NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
+NAMES = {"query": ("query",), "document": ("document", "passage", "corpus")}
+
+
+def are_prompts(value: object) -> bool:
+    """Whether it maps strings to strings."""
+    return isinstance(value, Mapping) and all(isinstance(text, str) for pair in value.items() for text in pair)
 
 
 def check_prompts(prompts: Mapping[str, str] | None) -> None:
@@ -21,10 +26,10 @@ def check_prompts(prompts: Mapping[str, str] | None) -> None:
     Example:
         >>> check_prompts({"query": "query: ", "passage": "passage: "})
     """
-    names = [name for each in _NAMES.values() for name in each]
+    names = [name for each in NAMES.values() for name in each]
     if prompts is None:
         return
-    if not isinstance(prompts, Mapping) or not all(isinstance(prompt, str) for prompt in prompts.values()):
+    if not are_prompts(prompts):
         raise OptionError(f"prompts must map {', '.join(names)} to strings; got {prompts!r}.")
     for name in prompts:
         one_of("prompts: a key", name, names)
@@ -37,8 +42,19 @@ def by_role(prompts: Mapping[str, str]) -> dict[str, str]:
         >>> by_role({"query": "query: ", "passage": "passage: ", "clustering": "topic: "})
         {'query': 'query: ', 'document': 'passage: '}
     """
-    found = {role: next((prompts[name] for name in names if prompts.get(name)), "") for role, names in _NAMES.items()}
+    found = {role: next((prompts[name] for name in names if prompts.get(name)), "") for role, names in NAMES.items()}
     return {role: prompt for role, prompt in found.items() if prompt}
+
+
+def check_prompt(prompt: str) -> str:
+    """Returns a prompt if it is a string.
+
+    Raises:
+        OptionError: It is not.
+    """
+    if not isinstance(prompt, str):
+        raise OptionError(f"prompt must be a string, which is put before each text; got {describe(prompt)}.")
+    return prompt
 
 
 def prompted(sentences: Sentences, prompt: str) -> Sentences:
@@ -48,9 +64,7 @@ def prompted(sentences: Sentences, prompt: str) -> Sentences:
         OptionError: The prompt is no string.
         TextTypeError: As `as_texts`.
     """
-    if not isinstance(prompt, str):
-        raise OptionError(f"prompt must be a string, which is put before each text; got {describe(prompt)}.")
-    if not prompt:
+    if not check_prompt(prompt):
         return sentences
     texts, single = as_texts(sentences)
     return prompt + texts[0] if single else [prompt + text for text in texts]

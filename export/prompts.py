@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from ditto_fast.errors import UnsupportedModelError
-from ditto_fast.prompts import by_role
+from ditto_fast.prompts import NAMES, are_prompts, by_role
 
 PROMPTS_FILE = "config_sentence_transformers.json"
 _DEFAULT = "default_prompt_name"
-_BUILT_IN = ("query", "document")  # names that sentence-transformers has without a word, for empty prompts
 
 
 def read_prompts(folder: Path) -> dict[str, Any]:
@@ -34,9 +33,10 @@ def read_prompts(folder: Path) -> dict[str, Any]:
         config = json.loads(path.read_text(encoding="utf-8"))
         prompts, default = config.get("prompts") or {}, config.get(_DEFAULT)
         prompts = {name: prompt for name, prompt in prompts.items() if prompt is not None}
-        if not all(isinstance(text, str) for pair in prompts.items() for text in pair):
+        if not are_prompts(prompts):
             raise TypeError(f"prompts must map names to strings; got {prompts!r}")
-        if default is not None and default not in {*prompts, *_BUILT_IN}:
+        # sentence-transformers has empty prompts of both roles without a word
+        if default is not None and default not in {*prompts, *NAMES}:
             raise TypeError(f"{_DEFAULT} must be one of {', '.join(prompts) or 'no prompts'}; got {default!r}")
     except (ValueError, TypeError, AttributeError) as error:
         raise UnsupportedModelError(f"{path} is broken ({error}). Mend it, or remove it if there are none.") from error

@@ -82,7 +82,7 @@ def test_who_fails_or_is_missing_has_a_row(setting: Setting):
         wrong,
     )
     texts = ["One.", "Two of them."]
-    rows = {row["contender"]: row for row in timed(admit(field, setting, texts, "case"), texts, "case", 2, floor=None)}
+    rows = {row["contender"]: row for row in timed(admit(field, setting, texts, "case"), texts, "case", 2)}
     assert "no such thing" in rows["broken"]["error"]
     assert "no_such.module" in rows["absent"]["missing"]
     assert "ParityError" in rows["wrong"]["error"]

@@ -73,12 +73,12 @@ def test_latency_checks_and_warms_what_it_times_and_keeps_the_others_of_one_that
 
 
 def test_who_fails_in_a_timed_round_or_has_no_floor_leaves_the_others_their_samples(tiny: Setting):
-    def floor(_: str) -> Callable[[], None]:
+    def floor() -> Callable[[], None]:
         raise OptionError("not known")
 
     encoders = {"good": _fake("good", []).build(tiny), "bad": _fake("bad", [], most=1).build(tiny)}
     admitted = Field(encoders, {key: {"difference": 0.0} for key in encoders})
-    rows = _by_key(timed(admitted, TEXTS, "case", 2, floor), "case")
+    rows = _by_key(timed(admitted, TEXTS, "case", 2, {FLOOR: floor}), "case")
     assert len(rows["good"]["seconds"]) == 2
     assert rows["good"]["difference"] == 0
     assert "out of memory" in rows["bad"]["error"]
@@ -86,12 +86,12 @@ def test_who_fails_in_a_timed_round_or_has_no_floor_leaves_the_others_their_samp
     assert set(admitted.encoders) == {"good"}
 
 
-@pytest.mark.parametrize(("name", "floor"), [("cpu", "suite_cpu.floor"), ("length", "suite_length.floor")])
-def test_a_suite_goes_on_without_a_floor(name: str, floor: str, tiny: Setting, monkeypatch):
+@pytest.mark.parametrize("name", ["cpu", "length"])
+def test_a_suite_goes_on_without_a_floor(name: str, tiny: Setting, monkeypatch):
     def unknown(*_: object, **__: object) -> None:
         raise OptionError("not known")
 
-    monkeypatch.setattr(floor, unknown)
+    monkeypatch.setattr("gemm_floor.floor", unknown)
     monkeypatch.setattr(f"suite_{name}.chosen", lambda *_: [_fake("good", [])])
     monkeypatch.setattr("suite_length.LENGTHS", (16,))
     rows = {row["contender"]: row for row in SUITES[name](Job(tiny, TEXTS, 1, quick=True))}
