@@ -46,6 +46,16 @@ def by_role(prompts: Mapping[str, str]) -> dict[str, str]:
     return {role: prompt for role, prompt in found.items() if prompt}
 
 
+def listed(prompts: Mapping[str, str]) -> str:
+    """Prompts in the order of their names, in one line.
+
+    Example:
+        >>> listed({"query": "query: ", "passage": "passage: "})
+        "passage: 'passage: '; query: 'query: '"
+    """
+    return "; ".join(f"{name}: {prompt!r}" for name, prompt in sorted(prompts.items()) if prompt) or "none"
+
+
 def check_prompt(prompt: str) -> str:
     """Returns a prompt if it is a string.
 

@@ -43,7 +43,7 @@ def quantize_embeddings(embeddings: ArrayLike, precision: str, ranges: ArrayLike
         >>> quantize_embeddings(np.array([[-1.0, 0.5], [1.0, 0.0]], np.float32), "uint8").tolist()
         [[0, 255], [255, 0]]
     """
-    rows = as_array(embeddings)
+    rows = as_array("embeddings", embeddings)
     if rows.ndim not in (1, 2) or not np.issubdtype(rows.dtype, np.floating):
         raise OptionError(f"embeddings must be floats (n, H) or (H,); got {rows.dtype} of shape {rows.shape}.")
     count = len(rows) if rows.ndim == 2 else 1
@@ -76,7 +76,7 @@ def _of(rows: NDArray[Any], precision: str) -> NDArray[np.float64]:
 
 
 def _checked(ranges: ArrayLike, width: int) -> NDArray[np.float64]:
-    given = as_array(ranges)
+    given = as_array("ranges", ranges)
     if given.shape != (2, width):
         raise OptionError(f"ranges must be the least and largest values (2, {width}); got shape {given.shape}.")
     return given.astype(np.float64)

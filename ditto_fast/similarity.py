@@ -11,7 +11,7 @@ from ditto_fast.pooling import normalize
 
 
 def _rows(name: str, embeddings: ArrayLike) -> NDArray[np.float32]:
-    rows = as_array(embeddings).astype(np.float32, copy=False)
+    rows = as_array(name, embeddings).astype(np.float32, copy=False)
     if rows.shape == (0,):  # no embedding at all, of no known width
         return rows.reshape(0, 0)
     rows = np.atleast_2d(rows)

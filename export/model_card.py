@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ditto_fast.artifact import GraphInfo, Manifest
+from ditto_fast.prompts import listed
 from ditto_fast.selection import choose_graph
 
 _LICENSE_KEYS = ("license", "license_name", "license_link")
@@ -27,6 +28,7 @@ of one head, h0 the first and hL the last hidden states. Exported by ditto-fast 
 | architecture | {model_type}, {num_layers} layers, {num_heads} heads |
 | embedding | {hidden_size} values, pooling {pooling} |
 | longest text | {max_seq_length} tokens; the rest is cut |
+| prompts, put before texts | {said} |
 | files | {files} |
 
 ## Difference to the eager model
@@ -109,6 +111,7 @@ def model_card(name: str, manifest: Manifest, inputs: tuple[str, ...], licence: 
         "name": name,
         "files": "; ".join(f"{file} ({info.precision}, {info.kind})" for file, info in manifest.graphs.items()),
         "parity": _parity_table(manifest.graphs),
+        "said": listed(manifest.prompts),
         "run": _run_lines(manifest, inputs),
         "source": f"{source}, {origin}",
         "version": manifest.versions["ditto-fast"],

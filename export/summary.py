@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.table import Table
 
 from ditto_fast.artifact import GraphInfo, Manifest
+from ditto_fast.prompts import listed
 
 
 def _parity(info: GraphInfo) -> str:
@@ -34,6 +35,8 @@ def summary(directory: Path, manifest: Manifest) -> Table:
         f"{manifest.model_type}, {manifest.num_layers} layers, {manifest.num_heads} heads, "
         f"hidden size {manifest.hidden_size}, at most {manifest.max_seq_length} tokens",
     )
+    if manifest.prompts:
+        table.add_row("prompts", listed(manifest.prompts))
     for file, info in manifest.graphs.items():
         size = (directory / file).stat().st_size / 1e6
         fused = ", ".join(f"{count} {name}" for name, count in info.fused.items()) or "nothing"

@@ -53,6 +53,24 @@ def test_no_embeddings_have_no_similarity():
 
 
 @pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ([[1.0, 2.0], [3.0]], "rows of one width"),
+        ([torch.ones(2), torch.ones(3)], "rows of one width"),
+        ([["a", "b"]], "must be numbers"),
+        ({"a": 1.0}, "must be numbers; got .*dict.* object"),
+        (None, "must be numbers"),
+    ],
+)
+def test_what_are_no_embeddings_is_said(wrong, message: str):
+    for ask in (lambda: similarity(ROWS, wrong), lambda: similarity_pairwise(wrong, ROWS)):
+        with pytest.raises(OptionError, match=message):
+            ask()
+    with pytest.raises(OptionError, match=message):
+        quantize_embeddings(wrong, "ubinary")
+
+
+@pytest.mark.parametrize(
     ("embeddings", "precision", "ranges", "message"),
     [
         (ROWS[0], "int8", None, "one embedding"),

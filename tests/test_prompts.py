@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from ditto_fast import FastEncoder
-from ditto_fast.artifact import MANIFEST_FILE, Manifest
+from ditto_fast.artifact import CARD_FILE, MANIFEST_FILE, Manifest
 from ditto_fast.errors import ExportDirectoryError, TextTypeError, UnsupportedModelError
 from ditto_fast.export import export_model
 from ditto_fast.export.prompts import PROMPTS_FILE, read_prompts
+from ditto_fast.export.summary import summary
 from ditto_fast.prompts import by_role
 from ditto_fast.tolerances import within
 
@@ -32,7 +33,11 @@ def test_an_export_carries_the_prompts(prompted_checkpoint: Path, tmp_path: Path
     from sentence_transformers import SentenceTransformer
 
     export = export_model(prompted_checkpoint, "2-3", tmp_path / "export").directory
-    assert Manifest.read(export).prompts == PROMPTS
+    manifest = Manifest.read(export)
+    assert manifest.prompts == PROMPTS
+    said = "clustering: 'topic: '; passage: 'text: '; query: 'find: '"
+    assert f"| {said} |" in (export / CARD_FILE).read_text(encoding="utf-8")
+    assert said in list(summary(export, manifest).columns[1].cells)
     encoder = FastEncoder(export)
     assert encoder.prompts == {"query": "find: ", "document": "text: "}
     plain, query = encoder.encode(["rain"]), encoder.encode(["find: rain"])

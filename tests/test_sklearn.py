@@ -72,6 +72,14 @@ def test_vectors_are_those_of_the_encoder(tiny_export: Path):
     assert vectorizer.transform([]).shape == (0, 48)
 
 
+def test_a_prompt_and_workers(tiny_export: Path):
+    vectorizer = DittoVectorizer(tiny_export, prompt="find: ", num_workers=2, num_threads=1).fit(TEXTS)
+    assert vectorizer.encoder_.num_workers == 2
+    with vectorizer.encoder_:
+        vectors = vectorizer.transform(TEXTS)
+    assert within(vectors, FastEncoder(tiny_export).encode([f"find: {text}" for text in TEXTS]))
+
+
 def test_what_is_no_column_of_texts_is_refused(tiny_export: Path):
     vectorizer = DittoVectorizer(tiny_export).fit(TEXTS)
     for wrong, message in (
@@ -89,7 +97,14 @@ def test_options_are_checked_by_fit_and_not_before(tiny_export: Path, tmp_path: 
         DittoVectorizer(tiny_export, pooling="mean_last").fit(TEXTS)
     with pytest.raises(OptionError, match="precision"):
         DittoVectorizer(tiny_export, precision="int8").fit(TEXTS)
-    for options in ({"batch_size": 0}, {"truncate_dim": 999}, {"max_seq_length": 0}, {"providers": "cud"}):
+    for options in (
+        {"batch_size": 0},
+        {"truncate_dim": 999},
+        {"max_seq_length": 0},
+        {"providers": "cud"},
+        {"prompt": None},
+        {"num_workers": -1},
+    ):
         with pytest.raises(OptionError):
             DittoVectorizer(tiny_export, **options).fit(TEXTS)
     with pytest.raises(TextTypeError, match="one text a row"):

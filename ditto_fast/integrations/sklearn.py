@@ -6,6 +6,7 @@ import os
 
 from ditto_fast.encoder import FastEncoder, FloatArray
 from ditto_fast.errors import MissingDependencyError, TextTypeError
+from ditto_fast.prompts import prompted
 from ditto_fast.providers import Providers
 from ditto_fast.texts import Sentences, as_texts, describe
 
@@ -23,16 +24,18 @@ class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
     """Turns texts into Ditto embeddings; nothing is learnt from them, `fit` opens the model.
 
     Args:
-        onnx_path: As `FastEncoder` takes it; so are `pooling`, `precision`, `max_seq_length`, `providers` and
-            `num_threads`.
+        onnx_path: As `FastEncoder` takes it; so are `pooling`, `precision`, `max_seq_length`, `providers`,
+            `num_threads` and `num_workers`.
         pooling: A name of `ditto_fast.pooling.POOLINGS`; the export's own by default.
         normalize_embeddings: Divide each embedding by its L2 norm.
+        prompt: What to put before each text, such as one that the checkpoint was trained with; nothing by default.
         batch_size: Texts that one run of the graph takes at most.
         precision: Precision of the graph; the first of "fp32", "fp16", "int8" that is there by default.
         truncate_dim: Keep the first dimensions only.
         max_seq_length: Length in tokens that texts are cut to; the export's own by default.
         providers: Where the graph runs.
         num_threads: Threads to use; by default the CPUs this process may use.
+        num_workers: Processes to share the texts of a call; 0 for none.
 
     Attributes:
         encoder_: The encoder that `fit` opened.
@@ -49,22 +52,26 @@ class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         *,
         pooling: str | None = None,
         normalize_embeddings: bool = False,
+        prompt: str = "",
         batch_size: int | None = None,
         precision: str | None = None,
         truncate_dim: int | None = None,
         max_seq_length: int | None = None,
         providers: Providers = "cpu",
         num_threads: int | None = None,
+        num_workers: int = 0,
     ) -> None:
         self.onnx_path = onnx_path
         self.pooling = pooling
         self.normalize_embeddings = normalize_embeddings
+        self.prompt = prompt
         self.batch_size = batch_size
         self.precision = precision
         self.truncate_dim = truncate_dim
         self.max_seq_length = max_seq_length
         self.providers = providers
         self.num_threads = num_threads
+        self.num_workers = num_workers
 
     def fit(self, X: Sentences, y: object = None) -> DittoVectorizer:  # noqa: ARG002, N803 (scikit-learn's)
         """Opens the model; neither texts nor targets are read, so a generator is left to `transform`.
@@ -85,6 +92,7 @@ class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             max_seq_length=self.max_seq_length,
             providers=self.providers,
             num_threads=self.num_threads,
+            num_workers=self.num_workers,
         )
         self._n_features_out = self._encoded([]).shape[1]
         return self
@@ -112,7 +120,7 @@ class DittoVectorizer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     def _encoded(self, texts: list[str]) -> FloatArray:
         embeddings: FloatArray = self.encoder_.encode(
-            texts,
+            prompted(texts, self.prompt),
             batch_size=self.batch_size,
             normalize_embeddings=self.normalize_embeddings,
             truncate_dim=self.truncate_dim,
