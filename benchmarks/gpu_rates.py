@@ -16,6 +16,7 @@ from ditto_fast.kernels.roofline import GPUS, Gpu
 NEEDS_CUDA = "needs CUDA"
 _COPIED = 2**30  # bytes
 _SIDE = 8192  # of the matrices that are multiplied
+_HEAD_START = 10**8  # cycles that the device sleeps, so that the host queues every call before the first runs
 
 
 def seconds_of(call: Callable[[], object], device: str, repeats: int) -> list[float]:
@@ -32,6 +33,8 @@ def seconds_of(call: Callable[[], object], device: str, repeats: int) -> list[fl
     event: Any = torch.cuda.Event  # untyped
     marks = [event(enable_timing=True) for _ in range(repeats + 1)]
     torch.cuda.synchronize()
+    sleep: Any = torch.cuda._sleep  # torch's own benchmarks use it; without it, short calls would time the host
+    sleep(_HEAD_START)
     marks[0].record()
     for mark in marks[1:]:
         call()

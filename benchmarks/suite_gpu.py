@@ -52,9 +52,16 @@ def torch_half(setting: Setting, device: str = "cuda", batch: int = 128) -> Enco
 
 
 def ours_half(setting: Setting) -> Encode:
-    """FastEncoder on the fp16 graph and CUDA."""
-    folder = exported(setting.checkpoint, setting.head, precision=("fp32", "fp16"))
-    return FastEncoder(folder, precision="fp16", providers="cuda", max_seq_length=setting.max_seq_length).encode
+    """FastEncoder on the fp16 head graph and CUDA, pooled by the kernel; an error where that cannot be."""
+    outputs = ("tokens", "embedding", "head")
+    folder = exported(setting.checkpoint, setting.head, precision=("fp32", "fp16"), outputs=outputs)
+    return FastEncoder(
+        folder,
+        pooling_backend="triton",
+        precision="fp16",
+        max_seq_length=setting.max_seq_length,
+        providers="cuda",
+    ).encode
 
 
 CONTENDERS = (

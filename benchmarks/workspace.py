@@ -67,13 +67,18 @@ def checkpoint_folder(model: str | None) -> Path:
     return locate(model, DEFAULT_HUB).folder
 
 
-def exported(checkpoint: Path, head: Head, optimize: str = "full", precision: Sequence[str] = ("fp32",)) -> Path:
-    """Exports the checkpoint with both graphs, anew each time: a benchmark measures today's export.
+def exported(
+    checkpoint: Path,
+    head: Head,
+    optimize: str = "full",
+    precision: Sequence[str] = ("fp32",),
+    outputs: Sequence[str] = ("tokens", "embedding"),
+) -> Path:
+    """Exports the checkpoint, anew each time: a benchmark measures today's export.
 
-    Another optimization or other precisions have a folder of their own: one export replaces no other.
+    Another optimization, other precisions and other graphs have a folder of their own: one export replaces no other.
     """
-    directory = FOLDER / "-".join((checkpoint.name, str(head), optimize, *precision))
-    outputs = ("tokens", "embedding")
+    directory = FOLDER / "-".join((checkpoint.name, str(head), optimize, *precision, *outputs))
     export_model(checkpoint, head, directory, outputs=outputs, precision=precision, optimize=optimize, force=True)
     return directory
 

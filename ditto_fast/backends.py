@@ -29,7 +29,8 @@ def select_backend(
         pooling: See `ditto_fast.selection.select`.
         precision: See `ditto_fast.selection.select`.
         backend: A key of `BACKENDS`, or "auto": the kernel where CUDA is the first provider, the directory
-            holds the head graph and torch and triton are installed, else inside the graph where it can be, else numpy.
+            holds the head graph, triton is installed and torch sees a GPU, else inside the graph where it can be,
+            else numpy.
         providers: What the graph will run on.
 
     Raises:
@@ -43,9 +44,8 @@ def select_backend(
         )
     kind = BACKENDS.get(backend)
     if backend == "auto" and prefers_cuda(providers) and pooling in (None, DEFAULT_POOLING) and path.is_dir():
-        kernels = find_spec("torch") is not None and find_spec("triton") is not None
         head = graph_file("head", _precision(path, precision))
-        kind = "head" if kernels and head in Manifest.read(path).graphs else None
+        kind = "head" if head in Manifest.read(path).graphs and _kernels_run() else None
     selection = select(path, pooling, precision, kind)
     if backend != "auto" and selection.info.kind != kind:
         raise OptionError(
@@ -69,6 +69,15 @@ def graph_files(
         head = choose_graph(manifest, pooling, precision, "head")  # for a machine that has the kernels
         names += [head] if head in manifest.graphs else []
     return names
+
+
+def _kernels_run() -> bool:
+    """Whether the kernels have what they need; a torch for the CPU alone, as an export leaves it, has not."""
+    if find_spec("torch") is None or find_spec("triton") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 def _precision(path: Path, precision: str | None) -> str:

@@ -59,6 +59,7 @@ class KernelRunner(GraphRunner):
         self._turn = Lock()  # one stream: batches take turns on it
         self._stream: torch.cuda.Stream | None = None
         self._device_id = 0
+        self._forked = False
         if prefers_cuda(providers):
             providers = self._on_one_stream(
                 resolve_providers(providers, import_onnxruntime().get_available_providers())
@@ -80,9 +81,10 @@ class KernelRunner(GraphRunner):
         return [(name, {**options, "user_compute_stream": str(self._stream.cuda_stream)}), *providers[1:]]
 
     def renew(self) -> None:
-        """In a forked child, the lock, too, may be another thread's of the parent."""
+        """In a forked child, the lock, too, may be another thread's of the parent; its stream is of no use there."""
         super().renew()
         self._turn = Lock()
+        self._forked = self._stream is not None
 
     @property
     def device(self) -> str:
@@ -90,9 +92,18 @@ class KernelRunner(GraphRunner):
         return f"cuda:{self._device_id}" if self.provider == PROVIDERS["cuda"] else "cpu"
 
     def embed(self, token_ids: Sequence[IntArray]) -> FloatArray:
-        """Embeddings (B, H) of texts given as token ids, one array (T,) each."""
+        """Embeddings (B, H) of texts given as token ids, one array (T,) each.
+
+        Raises:
+            ProviderError: The process was forked from one that had the encoder: CUDA does not run in it.
+        """
         from ditto_fast.kernels import ditto_pool
 
+        if self._forked:
+            raise ProviderError(
+                "CUDA does not run in a process forked from one that uses it. Start processes by spawn "
+                "(multiprocessing_context='spawn' of a DataLoader), or open the encoder in the child."
+            )
         feeds, mask = self.feeds(token_ids)
         with self._turn, self._torch.cuda.stream(self._stream):
             outputs = self._run_on_device(feeds)
@@ -129,9 +140,9 @@ class KernelRunner(GraphRunner):
             binding.bind_output(name, kind, self._device_id)
         options = self._run_options()
         self.session.run_with_iobinding(binding, options)
-        return {
-            name: self._torch.utils.dlpack.from_dlpack(v) for name, v in zip(names, binding.get_outputs(), strict=True)
-        }
+        # the vector's own values: those of get_outputs() speak DLPack from ONNX Runtime 1.26 on only
+        values = binding.get_outputs_as_ortvaluevector()
+        return {name: self._torch.utils.dlpack.from_dlpack(value) for name, value in zip(names, values, strict=True)}
 
     def _run_options(self) -> onnxruntime.RunOptions:
         options = import_onnxruntime().RunOptions()

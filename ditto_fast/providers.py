@@ -28,6 +28,10 @@ ON_GPU = frozenset(
     f"{name}ExecutionProvider" for name in ("CUDA", "Tensorrt", "NvTensorRTRTX", "ROCM", "MIGraphX", "Dml", "WebGpu")
 )
 
+# What a provider is opened with where a user's own options say nothing else.
+# TF32 keeps 10 bits of a float32's mantissa in matrix products: past what fp32 vectors promise (tolerances.py).
+DEFAULT_OPTIONS: dict[str, dict[str, Any]] = {PROVIDERS["cuda"]: {"use_tf32": "0"}}
+
 # The session option by which ONNX Runtime records which provider takes which node; versions before 1.24 ignore it.
 RECORD_NODES = "session.record_ep_graph_assignment_info"
 

@@ -156,6 +156,7 @@ class GraphRunner:
             binding.bind_cpu_input(name, value)
         for name in names:
             binding.bind_output(name)
+        binding.synchronize_inputs()  # binding only queues the copy, on a stream that the graph's does not wait for
         self.session.run_with_iobinding(binding)
         outputs: list[FloatArray] = binding.copy_outputs_to_cpu()
         return outputs

@@ -6,13 +6,17 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ditto_fast.errors import ExportDirectoryError, MissingDependencyError, OptionError, ProviderError
 from ditto_fast.providers import (
     CPU,
+    DEFAULT_OPTIONS,
+    PROVIDERS,
     RECORD_NODES,
     ProviderList,
     Providers,
@@ -66,6 +70,18 @@ def _no_telemetry() -> Iterator[None]:
         yield
     finally:
         del os.environ[_TELEMETRY]
+
+
+@cache
+def _load_cuda() -> None:
+    """Loads the CUDA and cuDNN that pip installed (nvidia-* wheels), which ONNX Runtime does not look for by itself.
+
+    What it prints of those it does not find is left out: a provider that then does not start says so.
+    """
+    load = getattr(import_onnxruntime(), "preload_dlls", None)  # ONNX Runtime has it from 1.21 on
+    if load is not None:
+        with redirect_stdout(StringIO()):
+            load()
 
 
 def open_session(
@@ -155,5 +171,11 @@ def _open(
         options.add_session_config_entry(RECORD_NODES, "1")
     # the fused skip + layer normalisation is slower on CPU than the two apart
     disabled = ["SkipLayerNormFusion"] if on_cpu else []
+    names = [name for name, _ in wanted]
+    if PROVIDERS["cuda"] in names or PROVIDERS["tensorrt"] in names:
+        _load_cuda()
+    providers = [(name, {**DEFAULT_OPTIONS.get(name, {}), **chosen}) for name, chosen in wanted]
     # no fallback: it prints to stdout, opens the graph on the CPU and hides why
-    return ort.InferenceSession(str(path), options, providers=wanted, disabled_optimizers=disabled, enable_fallback=0)
+    return ort.InferenceSession(
+        str(path), options, providers=providers, disabled_optimizers=disabled, enable_fallback=0
+    )

@@ -134,6 +134,8 @@ def test_a_manifest_without_graphs_or_hashes(tiny_export: Path, tmp_path: Path, 
 
 def test_auto_takes_the_cpu_where_cuda_does_not_start(tiny_export: Path, monkeypatch: pytest.MonkeyPatch):
     both = ["CUDAExecutionProvider", "CPUExecutionProvider"]  # a GPU build on a machine without a GPU
+    if both[0] in onnxruntime.get_available_providers():
+        pytest.skip("CUDA is here")
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: both)
     with pytest.warns(RuntimeWarning, match="CUDAExecutionProvider did not start"):
         encoder = FastEncoder(tiny_export, providers="auto")

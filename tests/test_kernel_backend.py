@@ -91,10 +91,18 @@ ON_SECOND = [("cuda", {"device_id": 1}), "cpu"]
     ],
 )
 def test_the_kernel_is_the_choice_where_cuda_comes_first(export: Path, monkeypatch, providers, taken: bool):
-    monkeypatch.setattr("ditto_fast.backends.find_spec", lambda name: name)
+    monkeypatch.setattr("ditto_fast.backends._kernels_run", lambda: True)
     assert (select_backend(export, None, None, "auto", providers).info.kind == "head") == taken
     files = graph_files(Manifest.read(export), None, None, "auto", providers)
     assert ("model_head.onnx" in files) == taken
+
+
+@pytest.mark.parametrize(("missing", "sees"), [("torch", True), ("triton", True), (None, False), (None, True)])
+def test_without_triton_or_a_torch_that_sees_the_gpu_the_graph_pools(export: Path, monkeypatch, missing, sees: bool):
+    monkeypatch.setattr("ditto_fast.backends.find_spec", lambda name: None if name == missing else name)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: sees)
+    kind = select_backend(export, None, None, "auto", "cuda").info.kind
+    assert kind == ("head" if missing is None and sees else "embedding")
 
 
 @pytest.fixture
@@ -132,7 +140,7 @@ def test_what_is_bound_is_on_the_device_that_is_named(export: Path, two_gpus, mo
     binding = SimpleNamespace(
         bind_input=lambda name, kind, device_id, *_: bound.append((name, kind, device_id)),
         bind_output=lambda name, kind, device_id: bound.append((name, kind, device_id)),
-        get_outputs=lambda: [torch.ones(1)],
+        get_outputs_as_ortvaluevector=lambda: [torch.ones(1)],
     )
     session = SimpleNamespace(io_binding=lambda: binding, run_with_iobinding=lambda *_: None)
     selection = select_backend(export, None, None, "triton", "cpu")
@@ -142,6 +150,21 @@ def test_what_is_bound_is_on_the_device_that_is_named(export: Path, two_gpus, mo
     monkeypatch.setattr(runner, "_upload", torch.from_numpy)
     assert list(runner._run_on_device({"input_ids": np.ones((1, 2), np.int64)})) == ["query"]
     assert bound == [("input_ids", "cuda", 1), ("query", "cuda", 1)]
+
+
+def test_a_forked_child_is_told_how_to_get_a_gpu(export: Path, two_gpus):
+    runner = KernelRunner(select_backend(export, None, None, "triton", "cpu"), "cuda")
+    runner._session = None
+    runner.renew()
+    with pytest.raises(ProviderError, match="forked from one that uses it"):
+        runner.embed([np.ones(3, np.int64)])
+
+
+def test_after_a_fork_the_cpu_goes_on(export: Path):
+    runner = KernelRunner(select_backend(export, None, None, "triton", "cpu"), "cpu")
+    before = runner.embed([np.ones(3, np.int64)])
+    runner.renew()
+    assert within(runner.embed([np.ones(3, np.int64)]), before)
 
 
 @pytest.mark.parametrize("device_id", [2, -1, "first"])

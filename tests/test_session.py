@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,49 @@ def test_a_provider_that_does_not_open_a_graph_says_why(
     with pytest.warns(RuntimeWarning, match=r"did not start, the CPU is used.*invalid device ordinal"):
         assert open_session(path, "auto", 1).get_providers() == [CPU]
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "taken"), [({}, {"use_tf32": "0"}), ({"use_tf32": 1, "device_id": 0}, {"use_tf32": 1, "device_id": 0})]
+)
+def test_cuda_keeps_to_fp32_unless_a_user_wants_tf32(tiny_export: Path, opened: list[Any], options, taken):
+    with pytest.raises(ProviderError, match="cannot run"):
+        open_session(tiny_export / "model.onnx", [("cuda", options), "cpu"], 1)
+    assert opened == [[(CUDA, taken), (CPU, {})]]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The providers that a GPU build of ONNX Runtime is asked for; it falls back to the CPU, as on this machine."""
+    asked: list[Any] = []
+
+    class Session(onnxruntime.InferenceSession):
+        def __init__(self, path: str, options: Any, providers: list[tuple[str, dict[str, Any]]], **more: Any) -> None:
+            asked.append(providers)
+            super().__init__(path, options, providers[-1:], **more)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [PROVIDERS["tensorrt"], CUDA, CPU])
+    return asked
+
+
+@pytest.mark.parametrize(("name", "times"), [("cuda", 1), ("tensorrt", 1), ("cpu", 0)])
+def test_the_cuda_that_pip_installed_is_loaded_once(
+    tiny_export: Path,
+    opened: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    times: int,
+):
+    loaded: list[str] = []
+    monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: loaded.append("cuda") or sys.stdout.write("no cuDNN"))
+    session._load_cuda.cache_clear()
+    for _ in range(2):
+        with suppress(ProviderError):
+            open_session(tiny_export / "model.onnx", [name, "cpu"], 1)
+    assert len(loaded) == times
+    assert capsys.readouterr().out == ""
 
 
 def test_onnxruntimes_own_fallback_is_off(tiny_export: Path):
