@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ditto_fast.arrays import as_array
 from ditto_fast.checks import one_of
-from ditto_fast.errors import OptionError
+from ditto_fast.errors import NonFiniteError, OptionError
 
 EMBEDDING_PRECISIONS = ("float32", "float16", "int8", "uint8", "binary", "ubinary")
 _RANGED = ("int8", "uint8")  # by the range of each dimension
@@ -33,8 +33,9 @@ def quantize_embeddings(embeddings: ArrayLike, precision: str, ranges: ArrayLike
         (n, H) of that type; (n, H / 8) int8 or uint8 for binary and ubinary; without n for one embedding.
 
     Raises:
-        OptionError: The precision is none, ranges are missing where one embedding gives none or have another shape,
-            H is no multiple of 8 for binary, or the embeddings are no floats of that shape.
+        NonFiniteError: An embedding to spread over 256 steps has NaN or infinity; the message names the rows.
+        OptionError: The precision is none, ranges are missing where one embedding gives none or are no ranges of that
+            shape, H is no multiple of 8 for binary, or the embeddings are no floats of that shape.
 
     Warns:
         UserWarning: The ranges come from few embeddings.
@@ -56,10 +57,21 @@ def quantize_embeddings(embeddings: ArrayLike, precision: str, ranges: ArrayLike
         return packed if precision == "ubinary" else (packed.astype(np.int16) - 128).astype(np.int8)
     if ranges is None and not count:
         return rows.astype(precision)
+    _check_finite(rows, precision)
     low, high = _of(rows, precision) if ranges is None else _checked(ranges, rows.shape[-1])
     steps = np.where(high > low, high - low, 1) / 255
     integers: NDArray[np.uint8] = np.clip((rows - low) / steps, 0, 255).astype(np.uint8)
     return integers if precision == "uint8" else (integers.astype(np.int16) - 128).astype(np.int8)
+
+
+def _check_finite(rows: NDArray[Any], precision: str) -> None:
+    bad = np.flatnonzero(~np.isfinite(rows).all(axis=-1)).tolist()
+    if bad:
+        raise NonFiniteError(
+            f"precision={precision!r} needs finite embeddings; {len(bad)} have NaN or infinity: rows {bad[:10]}"
+            f"{' ...' if len(bad) > 10 else ''}. Remove those rows first.",
+            bad,
+        )
 
 
 def _of(rows: NDArray[Any], precision: str) -> NDArray[np.float64]:
@@ -79,6 +91,13 @@ def _checked(ranges: ArrayLike, width: int) -> NDArray[np.float64]:
     given = as_array("ranges", ranges)
     if given.shape != (2, width):
         raise OptionError(f"ranges must be the least and largest values (2, {width}); got shape {given.shape}.")
+    wrong = np.flatnonzero(~(np.isfinite(given).all(axis=0) & (given[0] <= given[1])))
+    if wrong.size:
+        low, high = given[:, wrong[0]].tolist()
+        raise OptionError(
+            f"ranges must be finite, least values first; got {low} and {high} for dimension {wrong[0]}. "
+            "Take np.stack([rows.min(axis=0), rows.max(axis=0)]) of finite rows."
+        )
     return given.astype(np.float64)
 
 

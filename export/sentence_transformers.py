@@ -52,7 +52,7 @@ class DittoModule(InputModule):  # type: ignore[misc]  # its package is skipped 
         )
 
     def save(self, output_path: str, *_: object, **__: object) -> None:
-        """Copies the export directory."""
+        """Copies the export directory, in which a length that was set since is not."""
         shutil.copytree(self.encoder.path.parent, output_path, dirs_exist_ok=True)
 
     def preprocess(self, inputs: list[str], prompt: str | None = None, **_: object) -> dict[str, Any]:
@@ -70,8 +70,12 @@ class DittoModule(InputModule):  # type: ignore[misc]  # its package is skipped 
 
     @property
     def max_seq_length(self) -> int:
-        """Length in tokens that texts are cut to."""
+        """Length in tokens that texts are cut to; may be set."""
         return self.encoder.max_seq_length
+
+    @max_seq_length.setter
+    def max_seq_length(self, value: int) -> None:
+        self.encoder.max_seq_length = value
 
     def get_embedding_dimension(self) -> int:
         """Width H of an embedding."""

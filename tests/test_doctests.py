@@ -32,6 +32,7 @@ MODULES = (
     "ditto_fast.export.upload",
     "ditto_fast.export.sentence_transformers",
     "ditto_fast.heads",
+    "ditto_fast.integrations.identity",
     "ditto_fast.integrations.langchain",
     "ditto_fast.integrations.llama_index",
     "ditto_fast.integrations.sklearn",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from ditto_fast.errors import OptionError
+from ditto_fast.errors import NonFiniteError, OptionError
 from ditto_fast.quantization import quantize_embeddings
 from ditto_fast.similarity import similarity, similarity_pairwise
 from ditto_fast.tolerances import within
@@ -75,6 +75,9 @@ def test_what_are_no_embeddings_is_said(wrong, message: str):
     [
         (ROWS[0], "int8", None, "one embedding"),
         (ROWS, "int8", RANGES[:, :1], r"\(2, 16\); got shape \(2, 1\)"),
+        (ROWS, "uint8", RANGES[::-1], r"least values first; got 2\.\d+ and -\d.* for dimension 0\. Take"),
+        (ROWS, "int8", RANGES * [[1], [np.nan]], "finite, .* and nan for"),
+        (ROWS, "int8", np.where(np.arange(16) == 3, np.inf, RANGES), "got inf and inf for dimension 3"),
         (ROWS.astype(np.uint8), "ubinary", None, "floats .* got uint8"),
         (ROWS[None], "float16", None, r"\(n, H\) or \(H,\); got float32 of shape \(1, 120, 16\)"),
     ],
@@ -82,6 +85,19 @@ def test_what_are_no_embeddings_is_said(wrong, message: str):
 def test_what_cannot_be_quantized_is_said(embeddings, precision: str, ranges, message: str):
     with pytest.raises(OptionError, match=message):
         quantize_embeddings(embeddings, precision, ranges)
+
+
+@pytest.mark.parametrize("precision", ["int8", "uint8"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_embeddings_that_are_not_finite_are_named(precision: str, value: float):
+    rows = ROWS.copy()
+    rows[[7, 9], 2] = value
+    for ranges in (None, RANGES):
+        with pytest.raises(NonFiniteError, match=r"2 have NaN or infinity: rows \[7, 9\]") as raised:
+            quantize_embeddings(rows, precision, ranges)
+        assert raised.value.rows == [7, 9]
+    with pytest.raises(NonFiniteError, match=r"rows \[0\]"):
+        quantize_embeddings(rows[7], precision, RANGES)
 
 
 def test_one_embedding_among_given_ranges():

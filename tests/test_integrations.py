@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -83,6 +85,14 @@ def test_llama_index(encoder: FastEncoder, normalize: bool):
     assert embedding.get_text_embedding_batch([]) == []
     with pytest.raises(TextTypeError, match="item 1"):
         embedding.get_text_embedding_batch(["a", None])
+    for ask in (
+        lambda: embedding.get_text_embedding_batch("hello"),
+        lambda: asyncio.run(embedding.aget_text_embedding_batch("hello")),
+    ):
+        with pytest.raises(TextTypeError, match="one string"):
+            ask()
+    with pytest.raises(TextTypeError, match="one text; got list"):
+        embedding.get_query_embedding(["a", "b"])
 
 
 def test_llama_index_passes_whole_batches(encoder: FastEncoder, calls: list[object]):
@@ -116,16 +126,24 @@ def test_llama_index_caches_tell_models_apart(tiny_export: Path, encoder: FastEn
     assert len(calls) == 3
 
 
-def test_llama_index_names_all_that_vectors_depend_on(tiny_export: Path, encoder: FastEncoder, tmp_path: Path):
+def test_llama_index_names_all_that_vectors_depend_on(
+    checkpoint, tiny_export: Path, encoder: FastEncoder, tmp_path: Path
+):
     adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
     other = write_checkpoint("bert", tmp_path / "bert", initializer_range=0.3)  # the same name, other weights
+    cased = shutil.copytree(other, tmp_path / "cased" / "bert")  # the same weights, another tokenizer
+    settings = json.loads((cased / "tokenizer_config.json").read_text())
+    (cased / "tokenizer_config.json").write_text(json.dumps(settings | {"do_lower_case": False}))
     encoders = [
         encoder,
         FastEncoder(tiny_export, pooling="cls"),
         FastEncoder(tiny_export, max_seq_length=8),
         FastEncoder(tiny_export, prompts={"document": "passage: "}),
         FastEncoder(export_model(other, "2-3", tmp_path / "other").directory),
+        FastEncoder(export_model(cased, "2-3", tmp_path / "other tokenizer").directory),
         FastEncoder(export_model(other, "1-1", tmp_path / "other head").directory),
+        FastEncoder(export_model(other, "2-3", tmp_path / "normalized", normalize=True).directory),
+        FastEncoder(export_model(checkpoint("bert"), "2-3", tmp_path / "int8", precision=("int8",)).directory),
     ]
     names = {adapter.DittoEmbedding(each).model_name for each in encoders}
     assert len(names) == len(encoders)
@@ -151,7 +169,12 @@ def test_ditto_fast_imports_none_of_them():
 def test_llama_index_makes_an_embedding_again_of_its_fields_and_an_encoder(encoder: FastEncoder):
     adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
     fields = adapter.DittoEmbedding(encoder, normalize_embeddings=True, embed_batch_size=7).to_dict()
-    for build in (adapter.DittoEmbedding.from_dict, adapter.DittoEmbedding.model_validate):
+    embedding = adapter.DittoEmbedding
+    for build in (
+        embedding.from_dict,
+        embedding.model_validate,
+        lambda fields: embedding.model_validate_json(json.dumps(fields)),
+    ):
         with pytest.raises(OptionError, match="from_dict"):
             build(fields)
     again = adapter.DittoEmbedding.from_dict(fields, encoder=encoder)
@@ -185,6 +208,22 @@ def test_llama_index_takes_its_own_options(encoder: FastEncoder, calls: list[obj
     assert calls == [[text] for text in TEXTS]  # the second time they came from the cache
     assert len(events.get_event_pairs()) == 2 * len(TEXTS)
     assert within(np.array(asyncio.run(embedding.aget_text_embedding_batch(TEXTS))), np.array(vectors))
+
+
+def test_llama_index_caches_by_text_only_where_queries_are_documents(tiny_export: Path, encoder: FastEncoder):
+    adapter = pytest.importorskip("ditto_fast.integrations.llama_index", exc_type=MissingDependencyError)
+    from llama_index.core.storage.kvstore import SimpleKVStore
+
+    one = FastEncoder(tiny_export, prompts={"query": "text: ", "document": "text: "})
+    adapter.DittoEmbedding(one, embeddings_cache=SimpleKVStore())
+    for prompts in ({"query": "query: "}, {"query": "query: ", "document": "passage: "}):
+        two = FastEncoder(tiny_export, prompts=prompts)
+        with pytest.raises(OptionError, match=r"the same prompt .* 'query: '.* Leave it out"):
+            adapter.DittoEmbedding(two, embeddings_cache=SimpleKVStore())
+        embedding = adapter.DittoEmbedding(two)
+        with pytest.raises(OptionError, match="the same prompt"):
+            embedding.embeddings_cache = SimpleKVStore()
+        embedding.embeddings_cache = None
 
 
 def test_llama_index_pickles_its_encoder_or_says_that_it_cannot(tiny_export: Path, encoder: FastEncoder):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 from typing import Any
 
 from ditto_fast.encoder import FastEncoder
-from ditto_fast.errors import MissingDependencyError, OptionError
+from ditto_fast.errors import MissingDependencyError, OptionError, TextTypeError
+from ditto_fast.integrations.identity import identity_of
+from ditto_fast.prompts import listed
+from ditto_fast.texts import as_texts, describe
 
 try:
     from llama_index.core.base.embeddings.base import BaseEmbedding, Embedding
@@ -20,12 +24,20 @@ except ImportError as error:
     ) from error
 
 
-def _name_of(encoder: FastEncoder) -> str:
-    """All that vectors depend on, normalisation aside."""
-    source = encoder.manifest.source
-    model = f"{source['model_id']}@{str(source['content_hash'])[:12]}"
-    how = f"{encoder.manifest.head} {encoder.pooling} {encoder.precision} {encoder.max_seq_length} tokens"
-    return f"{model} {how}" + "".join(f" {role}={prompt!r}" for role, prompt in sorted(encoder.prompts.items()))
+def _check_cache(encoder: FastEncoder, cache: BaseKVStore | None) -> None:
+    prompts = encoder.prompts
+    if cache is not None and prompts.get("query") != prompts.get("document"):
+        raise OptionError(
+            "embeddings_cache keeps embeddings by their texts alone, so it needs the same prompt for queries and "
+            f"documents; got {listed(prompts)}. Leave it out: an IngestionPipeline's own cache keeps documents."
+        )
+
+
+def _as_list(texts: list[str]) -> list[str]:
+    several, single = as_texts(texts)
+    if single:
+        raise TextTypeError("get_text_embedding_batch takes a list of texts; got one string: pass [text].")
+    return several
 
 
 class DittoEmbedding(BaseEmbedding):
@@ -40,7 +52,11 @@ class DittoEmbedding(BaseEmbedding):
         embed_batch_size: Texts that LlamaIndex passes to the encoder at once, from 1 to 2048.
         callback_manager: LlamaIndex's, as are the next two.
         num_workers: Batches that asynchronous calls embed side by side.
-        embeddings_cache: Keeps embeddings by their texts alone: one for each model.
+        embeddings_cache: Keeps embeddings by their texts alone: one for each model, and none where the encoder's
+            prompts for queries and for documents differ.
+
+    Raises:
+        OptionError: embeddings_cache is given where those prompts differ, there or when it is set later.
 
     Example:
         >>> from ditto_fast import FastEncoder
@@ -65,8 +81,9 @@ class DittoEmbedding(BaseEmbedding):
         num_workers: int | None = None,
         embeddings_cache: BaseKVStore | None = None,
     ) -> None:
+        _check_cache(encoder, embeddings_cache)
         super().__init__(
-            model_name=_name_of(encoder),
+            model_name=identity_of(encoder),
             embed_batch_size=embed_batch_size,
             callback_manager=callback_manager or CallbackManager([]),
             num_workers=num_workers,
@@ -75,6 +92,11 @@ class DittoEmbedding(BaseEmbedding):
         self.normalize_embeddings = normalize_embeddings or encoder.manifest.normalize
         self._encoder = encoder
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "embeddings_cache":
+            _check_cache(self._encoder, value)
+        super().__setattr__(name, value)
+
     @classmethod
     def class_name(cls) -> str:
         """Name that LlamaIndex stores and traces the class by."""
@@ -82,7 +104,7 @@ class DittoEmbedding(BaseEmbedding):
 
     def to_dict(self, **options: Any) -> dict[str, Any]:
         """The fields, from which an ingestion cache makes its key; the encoder's length may have been set since."""
-        self.model_name = _name_of(self._encoder)
+        self.model_name = identity_of(self._encoder)
         fields: dict[str, Any] = super().to_dict(**options)
         return fields
 
@@ -105,12 +127,41 @@ class DittoEmbedding(BaseEmbedding):
         """An embedding as it is; fields alone are refused as by `from_dict`."""
         return obj if isinstance(obj, cls) else cls.from_dict(obj)
 
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **_: Any) -> DittoEmbedding:
+        """Refused as by `from_dict`."""
+        return cls.from_dict(json.loads(json_data))
+
     def __getstate__(self) -> dict[str, Any]:
         pickle.dumps(self._encoder)  # raises: LlamaIndex would leave out an encoder that cannot be pickled
         state: dict[str, Any] = super().__getstate__()
         return state
 
+    def get_text_embedding_batch(
+        self, texts: list[str], show_progress: bool = False, **options: Any
+    ) -> list[Embedding]:
+        """Embeds texts to search in, as LlamaIndex does; it would walk one string letter by letter.
+
+        Raises:
+            TextTypeError: It is one string, or holds something else than strings.
+        """
+        vectors: list[Embedding] = super().get_text_embedding_batch(_as_list(texts), show_progress, **options)
+        return vectors
+
+    async def aget_text_embedding_batch(
+        self, texts: list[str], show_progress: bool = False, **options: Any
+    ) -> list[Embedding]:
+        """`get_text_embedding_batch`, asynchronously.
+
+        Raises:
+            TextTypeError: It is one string, or holds something else than strings.
+        """
+        vectors: list[Embedding] = await super().aget_text_embedding_batch(_as_list(texts), show_progress, **options)
+        return vectors
+
     def _get_query_embedding(self, query: str) -> Embedding:
+        if not isinstance(query, str):
+            raise TextTypeError(f"get_query_embedding takes one text; got {describe(query)}. Ask for one at a time.")
         vector: Embedding = self._encoder.encode_query(query, normalize_embeddings=self.normalize_embeddings).tolist()
         return vector
 
