@@ -15,7 +15,7 @@ from measure import median
 from ditto_fast.errors import ParityError
 from ditto_fast.kernels.roofline import Gpu, Work, ditto_work, pool_work
 from ditto_fast.similarity import similarity_pairwise
-from ditto_fast.tolerances import MIN_COSINES
+from ditto_fast.tolerances import MAX_NORM_ERRORS, MIN_COSINES, norm_error
 
 Shape = tuple[int, int]
 SHAPES: tuple[Shape, ...] = ((4096, 16), (1024, 128), (256, 512))  # B, T
@@ -69,9 +69,9 @@ def _rows(
 def _checked(name: str, actual: torch.Tensor, expected: torch.Tensor) -> float:
     as_array = partial(np.asarray, dtype=np.float32)
     rows: list[Vectors] = [as_array(tensor.float().cpu()) for tensor in (actual, expected)]
-    cosine = float(similarity_pairwise(*rows).min())
-    if not cosine >= MIN_COSINES["fp16"]:
-        raise ParityError(f"{name}: smallest cosine with the reference is {cosine:.4f}.")
+    cosine, off = float(similarity_pairwise(*rows).min()), norm_error(*rows)
+    if not (cosine >= MIN_COSINES["fp16"] and off <= MAX_NORM_ERRORS["fp16"]):
+        raise ParityError(f"{name}: smallest cosine with the reference is {cosine:.4f}, a norm is off by {off:.2%}.")
     return cosine
 
 

@@ -21,7 +21,7 @@ from ditto_fast.pooling import DEFAULT_POOLING, normalize, pool
 from ditto_fast.session import open_session
 from ditto_fast.similarity import similarity_pairwise
 from ditto_fast.tokenizer import Tokenizer
-from ditto_fast.tolerances import MIN_COSINES, TOLERANCES, difference
+from ditto_fast.tolerances import MAX_NORM_ERRORS, MIN_COSINES, TOLERANCES, difference, norm_error
 
 # From one word to past most position tables, with what breaks tokenizers: an empty text, other scripts.
 SENTENCES = (
@@ -66,6 +66,8 @@ class Parity:
         cosine_min: Smallest cosine of an embedding with the reference's.
         cosine_mean: Their mean.
         min_cosine: Smallest `cosine_min` allowed.
+        norm_error: Largest share that the norm of an embedding is off, which no cosine sees.
+        max_norm_error: Largest `norm_error` allowed.
     """
 
     file: str
@@ -75,12 +77,14 @@ class Parity:
     cosine_min: float
     cosine_mean: float
     min_cosine: float
+    norm_error: float
+    max_norm_error: float
 
     @property
     def passed(self) -> bool:
         """Whether all is within the limits; NaN is not."""
         within = self.tolerance is None or all(o.max_relative <= self.tolerance for o in self.outputs.values())
-        return within and self.cosine_min >= self.min_cosine
+        return within and self.cosine_min >= self.min_cosine and self.norm_error <= self.max_norm_error
 
     def to_dict(self) -> dict[str, Any]:
         """The report as the manifest keeps it."""
@@ -99,10 +103,13 @@ class Parity:
             f"{output.worst_sentence} ({sentences[output.worst_sentence][:30]!r})"
             for name, output in self.outputs.items()
         )
-        limit = f"cosine below {self.min_cosine:g}" if self.tolerance is None else f"over {self.tolerance:g}"
+        limits = [f"cosine below {self.min_cosine:g}", f"norm off by over {self.max_norm_error:g}"]
+        if self.tolerance is not None:
+            limits = [f"over {self.tolerance:g}"]
         raise ParityError(
-            f"{self.file} differs from the eager model ({limit}): cosine min {self.cosine_min:.6f}, mean "
-            f"{self.cosine_mean:.6f}; {figures}. Not finite in fp16 means that the model overflows: use fp32 or int8. "
+            f"{self.file} differs from the eager model ({' or '.join(limits)}): cosine min {self.cosine_min:.6f}, mean "
+            f"{self.cosine_mean:.6f}, norm off by {self.norm_error:.3g}; {figures}. Not finite in fp16 means that the "
+            "model overflows: use fp32 or int8. "
             "Nothing was written. --no-verify writes the file all the same."
         )
 
@@ -135,14 +142,16 @@ def verify_graph(
     names = list(GRAPHS[kind][1])
     inputs = [node.name for node in session.get_inputs()]
     worst = {name: OutputParity(0.0, 0.0, 0) for name in names}
-    cosines = []
+    cosines, norm_errors = [], []
     for numbers, input_ids, mask in _batches(tokenizer, checkpoint.tokenizer.pad_token_id, sentences):
         feeds = graph_inputs(input_ids, mask, inputs)
         expected = eager_outputs(checkpoint.model, feeds, head)
-        if unit_norm:
+        if unit_norm and "sentence_embedding" in names:
             expected["sentence_embedding"] = normalize(expected["sentence_embedding"])
         actual = dict(zip(names, session.run(names, feeds), strict=True))
-        cosines.append(similarity_pairwise(_embedding(actual, mask), expected["sentence_embedding"]))
+        embedding = _embedding(actual, mask)
+        cosines.append(similarity_pairwise(embedding, expected["sentence_embedding"]))
+        norm_errors.append(norm_error(embedding, expected["sentence_embedding"]))
         for name in sorted(expected.keys() & actual.keys()):
             for row, number in enumerate(numbers):
                 # what a graph leaves in the hidden states of padding is nobody's business
@@ -150,6 +159,7 @@ def verify_graph(
                 parity = _compare(actual[name][row][tokens], expected[name][row][tokens], number)
                 worst[name] = max(worst[name], parity, key=_badness)
     everything = np.concatenate(cosines)
+    least = MIN_COSINES[precision] if min_cosine is None else min_cosine
     return Parity(
         path.name,
         len(sentences),
@@ -157,7 +167,9 @@ def verify_graph(
         TOLERANCES["fp32"] if precision == "fp32" else None,
         float(everything.min()),
         float(everything.mean()),
-        MIN_COSINES[precision] if min_cosine is None else min_cosine,
+        least,
+        float(np.max(norm_errors)),  # NaN stays
+        max(MAX_NORM_ERRORS[precision], 1 - least),  # whom a smaller cosine is enough allows as much in length
     )
 
 

@@ -12,10 +12,12 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 import suite_heads
+import suite_kernels
 import suite_length
 import suite_profile
 import suite_ray
 import suite_scale
+import torch
 from contenders import BY_KEY, in_calls
 from gate import Field
 from head_cost import cost
@@ -315,3 +317,10 @@ def test_the_target_of_the_head_search_reads_its_record():
     target = next(target for target in TARGETS if "head search" in target.what)
     assert target.cells(Records(()))[-1] == "not measured"
     assert cost(Records(()), "fp32") is None
+
+
+def test_a_kernel_that_lost_its_factor_gets_no_time():
+    rows = torch.ones(2, 4)
+    assert suite_kernels._checked("ditto_pool", rows, rows) == pytest.approx(1)
+    with pytest.raises(ParityError, match="ditto_pool"):
+        suite_kernels._checked("ditto_pool", 2 * rows, rows)
