@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Mapping
-from threading import Lock
+from threading import Lock, main_thread
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from ditto_fast.forks import leave_to_parent, renew_after_fork
 from ditto_fast.runner import GraphRunner
 from ditto_fast.scheduler import Done, Scheduler
 from ditto_fast.tokenizer import Tokenizer
-from ditto_fast.wide import WideRunner
+from ditto_fast.wide import WideRunner, goes_wide
 from ditto_fast.workers import WorkerPool
 
 FloatArray = NDArray[np.float32]
@@ -85,8 +85,9 @@ class Embedder:
         return embeddings[[numbers[text] for text in texts]] if len(numbers) < len(texts) else embeddings
 
     def _embed(self, texts: list[str], rule: BatchRule, done: Done, arguments: Mapping[str, Any]) -> FloatArray:
-        # a daemonic process, such as a DataLoader's, may start no others
-        if not self.num_workers or len(texts) < 2 or multiprocessing.current_process().daemon:
+        # a daemonic process, such as a DataLoader's, may start no others, nor may one whose main thread has ended
+        alone = multiprocessing.current_process().daemon or not main_thread().is_alive()
+        if not self.num_workers or len(texts) < 2 or alone:
             return self.embed_here(texts, rule, done)
         pool = self._workers(arguments)
         try:
@@ -99,7 +100,7 @@ class Embedder:
 
     def embed_here(self, texts: list[str], rule: BatchRule, done: Done) -> FloatArray:
         """Embeds n texts in this process: (n, H)."""
-        if self._wide is not None and rule.spread and len(texts) <= max(1, self.num_threads // 2):
+        if self._wide is not None and rule.spread and goes_wide(len(texts), self.num_threads):
             embed, threads = self._wide.embed, 1
         else:
             embed, threads = self.runner.embed, self.num_threads
@@ -110,7 +111,7 @@ class Embedder:
             if self._pool is None:
                 threads = max(1, self.num_threads // self.num_workers)
                 own = {**arguments, "num_workers": 0, "num_threads": threads}
-                self._pool = WorkerPool(own, self.num_workers)
+                self._pool = WorkerPool(own, self.num_workers, self.runner.files)
             return self._pool
 
     def close(self) -> None:

@@ -70,7 +70,7 @@ class FastEncoder:
             each text; those of the checkpoint that was exported by default, {} for none.
         nonfinite: "raise" an error that names the rows with NaN or infinity, or "zero" them.
         session_options: Called with ONNX Runtime's SessionOptions before the graph is opened.
-        verify: Check every file against the SHA-256 in the manifest.
+        verify: Check every file against the SHA-256 in the manifest; `from_pretrained` then downloads them all.
 
     Raises:
         ExportDirectoryError: The path is no export, or a file of it is missing, changed or broken.
@@ -178,6 +178,7 @@ class FastEncoder:
                 token=token,
                 cache_dir=cache_dir,
                 local_files_only=local_files_only,
+                whole=options.get("verify", False),
             )
         return cls(path, pooling=pooling, precision=precision, **options)
 
@@ -232,6 +233,7 @@ class FastEncoder:
 
     def _cut_to(self, value: int, asked: bool) -> None:
         embedder, directory = self._open(), self._selection.directory
+        self._selection.check_unchanged()
         length = resolve_max_seq_length(directory, self.manifest.max_positions, value)
         tokenizer = Tokenizer(directory, length, asked)
         if tokenizer.vocab_size > self.manifest.vocab_size:
@@ -336,7 +338,8 @@ class FastEncoder:
 
     def _rule(self, batch_size: int | None = None, uniform_length: bool | None = None) -> BatchRule:
         uniform = self._batches.uniform_length if uniform_length is None else uniform_length
-        return replace(self._batches, batch_size=batch_size, uniform_length=uniform)
+        size = None if batch_size is None else int(batch_size)  # numpy's small integers overflow
+        return replace(self._batches, batch_size=size, uniform_length=uniform)
 
     def encode_query(self, sentences: Sentences, *, prompt: str | None = None, **options: Any) -> Any:
         """Embeds queries: `encode` with the "query" prompt, or another, before each text.
@@ -415,6 +418,7 @@ class FastEncoder:
         """
         tokenizer = self._open().tokenizer
         if self._tokens_runner is None:
+            self._selection.check_unchanged()
             tokens = select(self._selection.directory, DEFAULT_POOLING, self.precision, kind="tokens")
             self._tokens_runner = GraphRunner(tokens, self._arguments["providers"], self._arguments["session_options"])
         (text,), _ = as_texts([sentence])

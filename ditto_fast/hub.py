@@ -45,8 +45,11 @@ def fetch_export(
     token: str | None,
     cache_dir: str | Path | None,
     local_files_only: bool,
+    whole: bool,
 ) -> Path:
     """Brings the manifest, the graph that serves `pooling` and the small files into the hub's cache.
+
+    With `whole`, every file of the manifest: `verify_files` wants them all.
 
     Returns:
         The folder of the cache that has them.
@@ -62,7 +65,8 @@ def fetch_export(
         manifest = Manifest.read(folder)
         commit = folder.name  # one commit for all files, whatever is pushed meanwhile
         graphs = [fetch(name, commit) for name in graph_files(manifest, pooling, precision, backend, providers)]
-        for name in dict.fromkeys(name for graph in graphs for name in companions(manifest, graph)):
+        needed = [name for graph in graphs for name in companions(manifest, graph)]
+        for name in dict.fromkeys(manifest.files if whole else needed):
             fetch(name, commit)
     return folder
 
@@ -118,5 +122,6 @@ def _refusals(repo_id: str, pooling: str | None, token: str | None) -> Iterator[
             ) from error
         raise ModelNotFoundError(
             f"{repo_id!r} is neither an export directory nor an export that could be loaded from the hub: "
-            f"{reason(error)} Check the name and the token; offline, load it once with a network, or pass a folder."
+            f"{reason(error)} Check the name and the token; offline, load it once with a network and the same "
+            "arguments, or pass a folder."
         ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -90,9 +90,15 @@ class GraphRunner:
         if self._session is None:
             with self._lock:
                 if self._session is None:
+                    self._selection.check_unchanged()  # in a fork, or where it is opened once more, time has passed
                     path, configure = self._selection.path, self._configure
                     self._session = open_session(path, self._providers, self._num_threads, configure)
         return self._session
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        """SHA-256 of the export's files, by name."""
+        return self._selection.manifest.files
 
     @property
     def provider(self) -> str:

@@ -94,6 +94,15 @@ class Scheduler:
     ) -> None:
         """At most two chunks are under way: one runs while the next is tokenized."""
         pending: deque[tuple[IntArray, Future[FloatArray], int]] = deque()
+
+        def started(rows: list[IntArray]) -> Future[FloatArray]:
+            try:
+                return executor.submit(self._embed, rows)
+            except RuntimeError:  # no more threads: the main one has ended, or the process may have no others
+                future: Future[FloatArray] = Future()
+                future.set_result(self._embed(rows))
+                return future
+
         with ThreadPoolExecutor(self._num_threads) as executor:
             try:
                 for chunk in chunks:
@@ -101,7 +110,7 @@ class Scheduler:
                     batches = self._plan(token_ids, rule, len(chunks))
                     for batch in batches:
                         rows = [token_ids[i] for i in batch]
-                        pending.append((chunk[batch], executor.submit(self._embed, rows), sum(map(len, rows))))
+                        pending.append((chunk[batch], started(rows), sum(map(len, rows))))
                     while len(pending) > len(batches):
                         numbers, future, tokens = pending.popleft()
                         finish(numbers, future.result(), tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,10 +35,31 @@ class Selection:
         """What the manifest says of the file."""
         return self.manifest.graphs[self.path.name]
 
+    def check_unchanged(self) -> None:
+        """Passes an export that is still the one that was selected.
+
+        Raises:
+            ExportDirectoryError: Another has taken its place.
+        """
+        check_files(self.directory, Manifest.read(self.directory).files, self.manifest.files)
+
     @property
     def directory(self) -> Path:
         """The export directory."""
         return self.path.parent
+
+
+def check_files(directory: Path, found: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    """Passes an export whose files have the SHA-256 that they had when it was opened.
+
+    Raises:
+        ExportDirectoryError: They have not: vectors of two models would be mixed.
+    """
+    if found != wanted:
+        raise ExportDirectoryError(
+            f"{directory} holds another export than the one that this encoder was opened on. Make a new FastEncoder, "
+            "and give each export a directory of its own."
+        )
 
 
 def select(path: Path, pooling: str | None, precision: str | None, kind: str | None = None) -> Selection:

@@ -12,6 +12,9 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ditto_fast.errors import ExportDirectoryError, MissingDependencyError, OptionError, ProviderError
 from ditto_fast.providers import (
     CPU,
@@ -164,6 +167,12 @@ def _open(
     options.log_severity_level = 3
     # shapes change with every batch: a pattern fits none. The arena spares each run the page faults of fresh memory
     options.enable_mem_pattern = False
+    weights = _weights_elsewhere(path)  # to be kept until the session is open
+    # versions without the call follow links
+    if weights and hasattr(options, "add_external_initializers_from_files_in_memory"):
+        options.add_external_initializers_from_files_in_memory(
+            list(weights), list(weights.values()), [content.size for content in weights.values()]
+        )
     if configure is not None:
         configure(options)
     on_cpu = wanted[0][0] == CPU
@@ -179,3 +188,11 @@ def _open(
     return ort.InferenceSession(
         str(path), options, providers=providers, disabled_optimizers=disabled, enable_fallback=0
     )
+
+
+def _weights_elsewhere(path: Path) -> dict[str, NDArray[np.uint8]]:
+    """By name, the graph's weights that a link brings from another folder than its own: ONNX Runtime refuses those."""
+    folder = path.resolve().parent
+    elsewhere = [file for file in path.parent.glob("*.onnx_data") if file.resolve().parent != folder]
+    graph = path.read_bytes() if elsewhere else b""  # it names its weights in plain bytes
+    return {file.name: np.memmap(file, np.uint8, "r") for file in elsewhere if file.name.encode() in graph}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -12,6 +12,7 @@ from ditto_fast.errors import TextTypeError, TextValueError
 
 Sentences = str | Sequence[str] | Iterable[str]
 
+_PART = 8192  # items
 _WANTED = "sentences must be a string or a sequence of strings (list, tuple, array, Series, generator)"
 
 
@@ -39,13 +40,19 @@ def items_of(sentences: Any) -> Iterable[Any]:
             f"{_WANTED}; got {type(sentences).__name__} of shape {sentences.shape}: pass one column, or a 1-D array."
         )
     if hasattr(sentences, "to_pylist"):  # Arrow's arrays, whose items are no strings
-        return list(sentences.to_pylist())
+        return _arrow_items(sentences)
     if hasattr(sentences, "__iter__"):
         items: Iterable[Any] = sentences
         return items
     if hasattr(sentences, "__getitem__") and hasattr(sentences, "__len__"):
         return (sentences[i] for i in range(len(sentences)))
     raise TextTypeError(f"{_WANTED}; got {describe(sentences)}.")
+
+
+def _arrow_items(column: Any) -> Iterator[Any]:
+    """Items by parts: a column may be mapped from a file larger than memory."""
+    for start in range(0, len(column), _PART):
+        yield from column.slice(start, _PART).to_pylist()
 
 
 def as_texts(sentences: Sentences, first_position: int = 0) -> tuple[list[str], bool]:

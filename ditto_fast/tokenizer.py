@@ -15,10 +15,12 @@ from ditto_fast.artifact import TOKENIZER_FILE
 from ditto_fast.checks import integer
 from ditto_fast.errors import ExportDirectoryError, OptionError
 
+SENTENCE_TRANSFORMERS_FILE = "sentence_bert_config.json"  # whatever the model's type
 _NO_LIMIT = 1_000_000  # transformers writes int(1e30) as model_max_length where none was set
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> dict[str, Any]:
+    """What a JSON file of a checkpoint sets; nothing where there is none."""
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
@@ -40,13 +42,19 @@ def resolve_max_seq_length(directory: Path, max_positions: int, argument: int | 
     if argument is not None:
         return integer("max_seq_length", argument, 1, max_positions, "the model's position table")
     for file, key in (
-        ("sentence_bert_config.json", "max_seq_length"),
+        (SENTENCE_TRANSFORMERS_FILE, "max_seq_length"),
         ("tokenizer_config.json", "model_max_length"),
     ):
-        value = _read_json(directory / file).get(key)
+        value = read_settings(directory / file).get(key)
         if isinstance(value, (int, float)) and 1 <= value < _NO_LIMIT:
             return min(int(value), max_positions)
     return max_positions
+
+
+def cut_to(raw: RawTokenizer, max_seq_length: int) -> None:
+    """Cuts texts to a length in tokens, on the side that tokenizer.json names, and pads none."""
+    raw.no_padding()
+    raw.enable_truncation(max_seq_length, direction=(raw.truncation or {}).get("direction", "right"))
 
 
 class Tokenizer:
@@ -79,8 +87,7 @@ class Tokenizer:
             if asked:
                 raise OptionError(f"{wanted}. Choose a larger one.")
             raise ExportDirectoryError(f"{wanted}, the length of {directory}. Pass max_seq_length, or export again.")
-        self._raw.no_padding()
-        self._raw.enable_truncation(max_seq_length)
+        cut_to(self._raw, max_seq_length)
 
     @property
     def vocab_size(self) -> int:

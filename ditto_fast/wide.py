@@ -16,6 +16,11 @@ FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
 
+def goes_wide(texts: int, threads: int) -> bool:
+    """Whether a call of so many texts has all threads inside each run, of which half at least would be idle else."""
+    return texts <= max(1, threads // 2)
+
+
 class WideRunner:
     """Runs a batch on all threads where no other call has them, else on one.
 

@@ -7,11 +7,13 @@ import os
 import pickle
 import signal
 import threading
+import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from math import ceil
+from multiprocessing.util import Finalize
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from ditto_fast.batches import BatchRule
 from ditto_fast.errors import OptionError, WorkerError
 from ditto_fast.scheduler import CHUNK, Done, by_length
+from ditto_fast.selection import check_files
 
 if TYPE_CHECKING:
     from ditto_fast.encoder import FastEncoder
@@ -57,7 +60,7 @@ def check_sendable(arguments: Mapping[str, Any]) -> None:
             ) from error
 
 
-def _start(arguments: dict[str, Any]) -> None:
+def _start(arguments: dict[str, Any], files: Mapping[str, str]) -> None:
     """Opens the worker's encoder; the worker leaves interrupts to its parent, and dies with it."""
     from ditto_fast.encoder import FastEncoder
 
@@ -66,6 +69,7 @@ def _start(arguments: dict[str, Any]) -> None:
     global _encoder  # a worker's state has no other place
     try:
         _encoder = FastEncoder(**arguments)
+        check_files(_encoder.path.parent, _encoder.manifest.files, files)
     except Exception as error:  # the first task raises it, where the parent sees it
         _encoder = error
 
@@ -86,19 +90,27 @@ def _embed(texts: list[str], rule: BatchRule) -> tuple[FloatArray, int]:
     return embeddings, sum(counts)
 
 
+def _close(pool: weakref.ref[WorkerPool]) -> None:
+    if (there := pool()) is not None:
+        there.close()
+
+
 class WorkerPool:
     """Worker processes, each with an encoder of its own; started at the first use.
 
     Args:
         arguments: Those of FastEncoder, for one worker.
         num_workers: Processes.
+        files: SHA-256 of the export's files, by name: what workers open must have the same.
     """
 
-    def __init__(self, arguments: dict[str, Any], num_workers: int) -> None:
+    def __init__(self, arguments: dict[str, Any], num_workers: int, files: Mapping[str, str]) -> None:
         # spawn: a fork would inherit sessions and locks
         self._executor = ProcessPoolExecutor(
-            num_workers, multiprocessing.get_context("spawn"), initializer=_start, initargs=(arguments,)
+            num_workers, multiprocessing.get_context("spawn"), initializer=_start, initargs=(arguments, files)
         )
+        # a process that multiprocessing has started waits at its end for those that it has started itself
+        self._at_exit = Finalize(None, _close, (weakref.ref(self),), exitpriority=1)
         self._num_workers = num_workers
         self._closed = False
         self._answered = False  # by one worker at least, so they do start
@@ -150,6 +162,7 @@ class WorkerPool:
     def close(self) -> None:
         """Ends the processes at once."""
         self._closed = True
+        self._at_exit.cancel()
         processes = list((self._executor._processes or {}).values())
         self._executor.shutdown(wait=False, cancel_futures=True)
         for process in processes:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import transformers
+from tokenizers.normalizers import Lowercase, Sequence
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
 from ditto_fast.errors import UnsupportedModelError, UntrustedCodeError
@@ -18,6 +19,7 @@ from ditto_fast.export.architectures import Architecture
 from ditto_fast.export.architectures.choose import find_architecture
 from ditto_fast.export.hub import DEFAULT_HUB, HubOptions
 from ditto_fast.export.locate import locate, not_found
+from ditto_fast.tokenizer import SENTENCE_TRANSFORMERS_FILE, read_settings
 
 _TRUST = "trust_remote_code=True (--trust-remote-code)"
 
@@ -33,7 +35,7 @@ class Checkpoint:
         content_hash: SHA-256 over the weights' state, the same wherever it was loaded from.
         model: The bare encoder: eager attention, float32, evaluation mode.
         traced_model: The same with the attention that is traced.
-        tokenizer: Its fast tokenizer.
+        tokenizer: Its fast tokenizer, which lower-cases where sentence-transformers does.
         architecture: Its adapter.
         has_pooler: Whether the checkpoint brings the pooler's weights; without them they would be random.
     """
@@ -78,7 +80,7 @@ def load_checkpoint(model: str, hub: HubOptions = DEFAULT_HUB) -> Checkpoint:
         _check_code(location.name, values, hub.trust_remote_code)
         config = transformers.AutoConfig.from_pretrained(location.folder, **options)
         architecture = find_architecture(config)
-        tokenizer = transformers.AutoTokenizer.from_pretrained(location.folder, use_fast=True, **options)
+        tokenizer = _load_tokenizer(location.folder, options)
         options["use_safetensors"] = None if hub.allow_pickle else True
         encoder, has_pooler = _load_encoder(location.folder, "eager", options)
         traced = encoder
@@ -88,11 +90,6 @@ def load_checkpoint(model: str, hub: HubOptions = DEFAULT_HUB) -> Checkpoint:
         raise
     except (OSError, ValueError, KeyError) as error:
         raise not_found(location.tried, error) from error
-    if not tokenizer.is_fast:
-        raise UnsupportedModelError(
-            f"{location.folder} has only a slow tokenizer ({type(tokenizer).__name__}); a tokenizer.json is needed. "
-            "Convert it once with transformers' convert_slow_tokenizer and save it beside the weights."
-        )
     return Checkpoint(
         name=location.name,
         revision=location.revision,
@@ -115,6 +112,22 @@ def _check_code(name: str, config: dict[str, Any], trusted: bool) -> None:
             f"{name} can only be loaded by running Python code of its own ({config['auto_map']}). "
             f"Read that code, then pass {_TRUST}."
         )
+
+
+def _load_tokenizer(source: Path, options: dict[str, Any]) -> Any:
+    """The fast tokenizer, with the lower case that sentence-transformers puts before its normalizer."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source, use_fast=True, **options)
+    if not tokenizer.is_fast:
+        raise UnsupportedModelError(
+            f"{source} has only a slow tokenizer ({type(tokenizer).__name__}); a tokenizer.json is needed. "
+            "Convert it once with transformers' convert_slow_tokenizer and save it beside the weights."
+        )
+    if read_settings(source / SENTENCE_TRANSFORMERS_FILE).get("do_lower_case"):
+        raw = tokenizer.backend_tokenizer
+        steps = list(raw.normalizer) if isinstance(raw.normalizer, Sequence) else [raw.normalizer]
+        if not any(isinstance(step, Lowercase) for step in steps):
+            raw.normalizer = Sequence([Lowercase(), *filter(None, steps)])
+    return tokenizer
 
 
 def _load_encoder(source: Path, attention: str, options: dict[str, Any]) -> tuple[Any, bool]:

@@ -181,8 +181,8 @@ def _choices(name: str, asked: Sequence[str], valid: Iterable[str], always: str 
 def _write_tokenizer(checkpoint: Checkpoint, folder: Path, max_seq_length: int | None) -> int:
     """Writes what another runtime needs to tokenize the same way; returns the maximum length.
 
-    tokenizer.json and tokenizer_config.json are written with that truncation and without padding: a
-    checkpoint's may carry its training's.
+    tokenizer.json and tokenizer_config.json are written with that truncation, on the checkpoint's side, and
+    without padding: a checkpoint's may carry its training's.
     """
     config = checkpoint.model.config
     limit = resolve_max_seq_length(checkpoint.folder, checkpoint.architecture.max_positions(config), max_seq_length)
@@ -190,7 +190,7 @@ def _write_tokenizer(checkpoint: Checkpoint, folder: Path, max_seq_length: int |
     checkpoint.tokenizer.save_pretrained(folder)
     raw = checkpoint.tokenizer.backend_tokenizer
     raw.no_padding()
-    raw.enable_truncation(limit)
+    raw.enable_truncation(limit, direction=checkpoint.tokenizer.truncation_side)
     raw.save(str(folder / TOKENIZER_FILE))
     config.save_pretrained(folder)
     return limit

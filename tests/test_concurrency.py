@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import pickle
@@ -19,7 +20,7 @@ import psutil
 import pytest
 from torch.utils.data import DataLoader
 
-from ditto_fast import FastEncoder
+from ditto_fast import FastEncoder, forks
 from ditto_fast.batches import CPU_RULE
 from ditto_fast.errors import ExportDirectoryError, OptionError, WorkerError
 from ditto_fast.tolerances import within
@@ -97,7 +98,7 @@ def test_workers_give_the_same_vectors_and_leave_with_the_encoder(tiny_export: P
 
 
 def test_a_short_list_gives_every_worker_texts_of_every_length():
-    pool = WorkerPool({}, 3)  # no process starts before the first text
+    pool = WorkerPool({}, 3, {})  # no process starts before the first text
     order = list(range(8))
     assert pool._shares(order, CPU_RULE) == [[0, 3, 6], [1, 4, 7], [2, 5]]
     assert pool._shares([0], CPU_RULE) == [[0]]
@@ -182,6 +183,56 @@ def test_in_a_dataloader_worker_it_starts_no_workers_of_its_own(tiny_export: Pat
     many = FastEncoder(tiny_export, num_workers=2)
     loader = DataLoader(TEXTS, batch_size=20, num_workers=1, collate_fn=many.encode, multiprocessing_context="fork")
     assert within(np.concatenate(list(loader)), encoder.encode(TEXTS))
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_child_process_that_used_workers_ends(tiny_export: Path, method: str):
+    """Multiprocessing waits there for the processes that the child has started, before anything else ends them."""
+    encoder = FastEncoder(tiny_export, num_threads=1, num_workers=1)
+    child = multiprocessing.get_context(method).Process(target=encoder.encode, args=(TEXTS,))
+    child.start()
+    child.join(60)
+    ended = child.exitcode
+    child.kill()
+    assert ended == 0
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_thread_encodes_after_the_main_one_has_ended(tiny_export: Path, tmp_path: Path, workers: int):
+    """Python starts no more threads then, of an atexit hook neither."""
+    script = tmp_path / "consumer.py"
+    script.write_text(
+        "import atexit, threading\nfrom ditto_fast import FastEncoder\n"
+        "if __name__ == '__main__':\n"
+        f"    encoder = FastEncoder({str(tiny_export)!r}, num_threads=2, num_workers={workers})\n"
+        "    def work():\n        print(encoder.encode(['a', 'b c']).shape)\n"
+        "    def later():\n        threading.main_thread().join()\n        work()\n"
+        "    atexit.register(work)\n    threading.Thread(target=later).start()\n"
+    )
+    result = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert result.stdout.split("\n") == ["(2, 48)", "(2, 48)", ""], result.stderr
+
+
+def test_another_export_in_its_place_is_never_mixed_with_it(tiny_export: Path, tmp_path: Path):
+    """What has to be opened once more would be of another model."""
+    place = tmp_path / "export"
+    shutil.copytree(tiny_export, place)
+    encoders = [FastEncoder(place, num_threads=2, num_workers=workers) for workers in (0, 1)]
+    first = encoders[0].encode("one text")
+    manifest = json.loads((place / "ditto_config.json").read_text())
+    manifest["files"]["model.onnx_data"] = "0" * 64
+    (place / "ditto_config.json").write_text(json.dumps(manifest))
+
+    assert within(np.stack([encoders[0].encode("one text") for _ in range(3)]), np.stack([first] * 3))
+    with pytest.raises(ExportDirectoryError, match="another export"):
+        encoders[0].token_weights("one text")
+    with pytest.raises(ExportDirectoryError, match="another export"):
+        encoders[0].max_seq_length = 8
+    with pytest.raises(ExportDirectoryError, match="another export"):
+        encoders[1].encode(TEXTS)
+    forks._renew()  # as in a forked child
+    with pytest.raises(ExportDirectoryError, match="another export"):
+        encoders[0].encode(TEXTS)
 
 
 def test_a_new_length_reaches_the_workers(tiny_export: Path):

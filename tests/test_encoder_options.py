@@ -76,6 +76,8 @@ def test_bad_options_of_an_encoder(tiny_export: Path, options, message: str):
 
 def test_integers_of_numpy_are_integers(encoder: FastEncoder):
     assert encoder.encode(["a", "b"], batch_size=np.int64(1), truncate_dim=np.int32(8)).shape == (2, 8)
+    for size in (np.uint8(200), np.int8(100)):  # past which the positions of 300 texts overflow
+        assert encoder.encode([f"text {i}" for i in range(300)], batch_size=size).shape == (300, 48)
     assert encoder.encode([], precision="int8").shape == (0, 48)
 
 

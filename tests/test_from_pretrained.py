@@ -32,6 +32,16 @@ def test_only_what_is_needed_is_downloaded(hub: FakeHub, load, tiny_export: Path
     assert hub.requests == []
 
 
+def test_verify_brings_every_file_of_the_manifest(hub: FakeHub, load, tiny_export: Path):
+    hub.add("org/name", tiny_export)
+    assert within(load("verify=True"), FastEncoder(tiny_export).encode(TEXTS))
+    files = {path.name for path in tiny_export.iterdir()} - {"README.md"}
+    assert sorted(hub.downloaded()) == sorted(files)
+    assert within(load("verify=True", HF_HUB_OFFLINE="1"), FastEncoder(tiny_export).encode(TEXTS))
+    hub.repositories["org/name"]["model.onnx"] = b"another graph"
+    assert "model.onnx is changed" in load("verify=True, cache_dir='empty'")
+
+
 def test_a_pooling_backend_brings_its_graph(hub: FakeHub, load, tiny_export: Path):
     hub.add("org/name", tiny_export)
     assert within(load("pooling_backend='numpy'"), FastEncoder(tiny_export, pooling_backend="numpy").encode(TEXTS))

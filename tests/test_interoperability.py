@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,35 @@ def test_a_sentence_transformer_has_the_options_of_one(tiny_export: Path, tmp_pa
     assert within(model.encode(TEXTS, batch_size=2), encoder.encode(TEXTS))
     model.save_pretrained(str(tmp_path / "copy"))
     assert within(SentenceTransformer(str(tmp_path / "copy")).encode(TEXTS), encoder.encode(TEXTS))
+    model.max_seq_length = 8
+    assert model.max_seq_length == 8
+    assert within(model.encode(TEXTS), FastEncoder(tiny_export, max_seq_length=8).encode(TEXTS))
+
+
+@pytest.mark.parametrize(
+    ("family", "lower", "side"),
+    [("bert", False, "left"), ("roberta", True, "right"), ("xlm-roberta", True, "right")],
+    ids=["left", "lower", "lower before a normalizer"],
+)
+def test_texts_are_tokenized_as_by_sentence_transformers(checkpoint, tmp_path: Path, family: str, lower, side):
+    """With the settings of a checkpoint that lie in no tokenizer.json."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from transformers import AutoTokenizer
+
+    folder, directory = tmp_path / "checkpoint", tmp_path / "export"
+    shutil.copytree(checkpoint(family), folder)
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 16, "do_lower_case": lower}))
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps({**config, "truncation_side": side}))
+    export_model(folder, "1-1", directory)
+
+    texts = [*TEXTS, "Who Repaired The PIANO?", " ".join(f"word {number}" for number in range(40))]
+    model = SentenceTransformer(modules=[Transformer.load(str(folder)), Pooling(48, "mean")], device="cpu")
+    encoder = FastEncoder(directory, pooling="mean-last")
+    assert within(encoder.encode(texts), model.encode(texts))
+    inputs = AutoTokenizer.from_pretrained(directory)(texts, truncation=True, padding=True, return_tensors="np")
+    assert (inputs["input_ids"] == encoder.tokenize(texts)["input_ids"]).all()
 
 
 @pytest.mark.parametrize(("family", "outputs"), [("bert", ("tokens", "embedding")), ("roberta", ("tokens",))])

@@ -1,7 +1,8 @@
-"""Which ONNX Runtime is installed, simulated: none, and both; and who is to blame for a graph that does not open."""
+"""Which ONNX Runtime is installed, simulated; who is to blame for a graph that does not open; weights behind links."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +15,7 @@ from ditto_fast import FastEncoder, providers, session
 from ditto_fast.errors import ExportDirectoryError, MissingDependencyError, OptionError, ProviderError
 from ditto_fast.providers import CPU, PROVIDERS
 from ditto_fast.session import open_session
+from ditto_fast.tolerances import within
 
 CUDA = PROVIDERS["cuda"]
 
@@ -120,3 +122,33 @@ def test_the_cuda_that_pip_installed_is_loaded_once(
 
 def test_onnxruntimes_own_fallback_is_off(tiny_export: Path):
     assert not open_session(tiny_export / "model.onnx", "cpu", 1)._enable_fallback
+
+
+def _link(folder: Path, name: str, target: Path) -> None:
+    """Moves a file of a folder elsewhere, under another name, and leaves a link."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).rename(target)
+    (folder / name).symlink_to(target)
+
+
+@pytest.mark.parametrize("linked", ["model.onnx_data", "model_embedding.onnx", "every file"])
+def test_weights_that_a_link_brings_from_another_folder(tiny_export: Path, tmp_path: Path, linked: str):
+    """As DVC, git-annex and a second disk keep files: each in a folder of its own."""
+    folder = tmp_path / "export"
+    shutil.copytree(tiny_export, folder)
+    for number, path in enumerate(sorted(folder.iterdir())):
+        if linked in (path.name, "every file"):
+            _link(folder, path.name, tmp_path / "cache" / str(number) / "content")
+    assert list(session._weights_elsewhere(folder / "model_embedding.onnx")) == ["model.onnx_data"]
+    texts = ["Rain.", "The ferry left the harbour before sunrise."]
+    assert within(FastEncoder(folder, verify=True).encode(texts), FastEncoder(tiny_export).encode(texts))
+
+
+def test_weights_beside_their_graph_are_read_by_onnxruntime_alone(tiny_export: Path, tmp_path: Path):
+    """In a plain folder, and in the hub's cache, where all files are links into one folder."""
+    folder = tmp_path / "snapshot"
+    shutil.copytree(tiny_export, folder)
+    for number, path in enumerate(sorted(folder.iterdir())):
+        _link(folder, path.name, tmp_path / "blobs" / str(number))
+    for directory in (tiny_export, folder):
+        assert session._weights_elsewhere(directory / "model_embedding.onnx") == {}

@@ -79,6 +79,27 @@ def test_a_stream_takes_a_column():
     assert list(chunks_of(_Column(), 1)) == [["a"], ["c"]]
 
 
+def test_a_stream_takes_an_arrow_column_by_parts():
+    """One that is mapped from a file may be larger than memory."""
+    column = pa.array([f"text {i}" for i in range(20_000)])
+    asked = []
+
+    class Part:
+        to_pylist = column.to_pylist
+
+        def __len__(self):
+            return len(column)
+
+        def slice(self, start: int, length: int):
+            asked.append((start, length))
+            return column.slice(start, length)
+
+    chunks = chunks_of(Part(), 5000)
+    assert next(chunks) == column[:5000].to_pylist()
+    assert sum(length for _, length in asked) < len(column)
+    assert [text for chunk in chunks for text in chunk] == column[5000:].to_pylist()
+
+
 @pytest.mark.parametrize("value", [{"a": 1}, {"a"}, frozenset(["a"]), b"a", bytearray(b"a"), 3, None, 2.5])
 def test_containers_without_order_and_other_types_are_refused(value):
     with pytest.raises(TextTypeError, match=type(value).__name__):

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer as RawTokenizer
 
 from ditto_fast.artifact import TOKENIZER_FILE
 from ditto_fast.errors import DataError, ExportDirectoryError
+from ditto_fast.tokenizer import cut_to
 
 _MASKS = ("[MASK]", "<mask>")
 
@@ -46,8 +47,7 @@ class Encodings:
         if not path.is_file():
             raise ExportDirectoryError(f"{path} is missing; export again, or copy the whole folder.")
         self._raw = RawTokenizer.from_file(str(path))
-        self._raw.no_padding()
-        self._raw.enable_truncation(max_seq_length)
+        cut_to(self._raw, max_seq_length)
 
     def ids(self, text: str) -> NDArray[np.int64]:
         """Token ids (T,), special tokens included."""

@@ -34,7 +34,7 @@ from ditto_fast.heads import Head
 from ditto_fast.tolerances import difference, within
 
 _OPSET = 18
-_FORMAT = 2  # of the cached folder; another number makes it anew
+_FORMAT = 3  # of the cached folder; another number makes it anew
 _SENTENCES = ("", "Rain.", "Who repaired the old piano in the school hall?", "word " * 60)
 
 
@@ -104,7 +104,8 @@ def _write(checkpoint: Checkpoint, folder: Path) -> None:
     write_onnx(StatesGraph(checkpoint), checkpoint.input_names, folder / STATES_GRAPH, _OPSET)
     raw = checkpoint.tokenizer.backend_tokenizer
     raw.no_padding()
-    raw.no_truncation()
+    # for its side: whoever reads the file sets a length
+    raw.enable_truncation(512, direction=checkpoint.tokenizer.truncation_side)
     raw.save(str(folder / "tokenizer.json"))
     np.savez(folder / TABLES_FILE, static=checkpoint.model.get_input_embeddings().weight.detach().float().numpy())
     Sizes(
