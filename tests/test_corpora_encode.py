@@ -13,7 +13,7 @@ pytest.importorskip("pyarrow")
 from pyarrow import parquet
 
 from ditto_fast import FastEncoder
-from ditto_fast.corpora.encode import encode_corpus
+from ditto_fast.corpora import encode_corpus, search_corpus
 from ditto_fast.errors import (
     DataError,
     NonFiniteError,
@@ -75,6 +75,19 @@ def test_single_files_hold_the_same(name: str, corpus: Path, encoder: FastEncode
     np.testing.assert_array_equal(found, wanted)
     assert {path.name for path in tmp_path.iterdir()} == {"corpus.jsonl", "out", name, f"{name}.json"}
     assert json.loads((tmp_path / f"{name}.json").read_text())["settings"]["head"] == "2-3"
+
+
+@pytest.mark.parametrize("name", ["minilm:v1", "file:x", "hdfs:out", "s3:bucket", "C:x"])
+def test_a_name_with_a_colon_is_a_local_one(name: str, corpus: Path, encoder: FastEncoder, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    encode_corpus(corpus, encoder, "plain", keep_text=True, shard_rows=10)
+    encode_corpus(corpus, encoder, name, keep_text=True, shard_rows=10)
+    assert content(tmp_path / name) == content(tmp_path / "plain")
+    assert encode_corpus(corpus, encoder, name, keep_text=True, shard_rows=10).resumed_rows == len(TEXTS)
+    (hits,) = search_corpus(name, encoder.encode(TEXTS[10]))
+    assert (hits[0].row, hits[0].text) == (10, TEXTS[10])
+    encode_corpus(name, encoder, f"{name}.npy")  # as an input, too
+    assert np.load(f"{name}.npy").shape[0] == len(TEXTS)
 
 
 def test_the_same_bytes_with_any_threads_and_workers(corpus: Path, tiny_export: Path, tmp_path: Path):

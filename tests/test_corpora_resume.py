@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from corpora import TEXTS, content
 pytest.importorskip("pyarrow")
 
 from ditto_fast import FastEncoder
-from ditto_fast.corpora import encode_corpus
+from ditto_fast.corpora import encode_corpus, search_corpus
 from ditto_fast.errors import DataError, OutputError, OutputExistsError, ResumeError
 
 
@@ -85,6 +86,57 @@ def test_another_input_is_refused(corpus: Path, encoder: FastEncoder, tmp_path: 
         encode_corpus(corpus, encoder, tmp_path / "out", shard_rows=10)
 
 
+def every_file(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["out", "out.npy"])
+def test_a_run_that_is_refused_or_stopped_leaves_a_finished_output(name: str, corpus, encoder, tmp_path, monkeypatch):
+    encode_corpus(corpus, encoder, tmp_path / name, shard_rows=10)
+    before = every_file(tmp_path)
+    lines = corpus.read_text().splitlines(keepends=True)
+    for changed in (lines[1:], lines[:20], [*lines[:20], *lines[21:]]):
+        corpus.write_text("".join(changed))
+        with pytest.raises(ResumeError):
+            encode_corpus(corpus, encoder, tmp_path / name, shard_rows=10)
+    corpus.write_text("".join(["no JSON\n", *lines]))
+    with pytest.raises(DataError, match="row 1"):
+        encode_corpus(corpus, encoder, tmp_path / name, shard_rows=10)
+    corpus.write_text("".join(lines))
+    with pytest.raises(ResumeError, match="prompt was"):
+        encode_corpus(corpus, encoder, tmp_path / name, shard_rows=10, prompt="query: ")
+    with monkeypatch.context() as patch:
+        patch.setattr("ditto_fast.corpora.blocks.Block.add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            encode_corpus(corpus, encoder, tmp_path / name, shard_rows=10)
+    assert every_file(tmp_path) == before
+    if name == "out":
+        assert search_corpus(tmp_path / name, encoder.encode(TEXTS[10]))[0][0].row == 10
+
+
+@pytest.mark.parametrize("options", [{}, {"prompt": "query: "}])
+def test_a_folder_is_not_called_whole_once_a_shard_of_it_changes(options, corpus, encoder, tmp_path, monkeypatch):
+    encode_corpus(corpus, encoder, tmp_path / "out", shard_rows=10)
+    corpus.write_text(corpus.read_text().replace("Row 4", "Row 5"))
+    with monkeypatch.context() as patch:
+        patch.setattr("ditto_fast.corpora.run.Run._note_bad", interrupted)  # the first shard has just been written
+        with pytest.raises(KeyboardInterrupt):
+            encode_corpus(corpus, encoder, tmp_path / "out", shard_rows=10, force=True, **options)
+    with pytest.raises(DataError, match="is not whole"):
+        search_corpus(tmp_path / "out", encoder.encode("text"))
+    encode_corpus(corpus, encoder, tmp_path / "out", shard_rows=10, force=True, **options)
+    corpus.write_text("".join(corpus.read_text().splitlines(keepends=True)[:10]))
+    with monkeypatch.context() as patch:
+        patch.setattr("ditto_fast.corpora.destination.Destination.finish", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            encode_corpus(corpus, encoder, tmp_path / "out", shard_rows=10, force=True, **options)
+    assert not (tmp_path / "out" / "_summary.json").exists()  # the shards past the input's end are gone
+
+
 def test_force_computes_again_what_differs_and_nothing_else(corpus: Path, encoder: FastEncoder, tmp_path: Path):
     out = tmp_path / "out"
     encode_corpus(corpus, encoder, out, shard_rows=10)
@@ -137,6 +189,68 @@ def test_what_others_wrote_is_left_alone(corpus: Path, encoder: FastEncoder, tmp
     assert np.load(tmp_path / "mine.npy").shape == (len(TEXTS), encoder.get_sentence_embedding_dimension())
 
 
+STRANGE = ["", "no JSON", "[]", "null", '{"made by": "somebody else"}', '{"settings": 1}', "[" * 100_000, "\udcff"]
+
+
+@pytest.mark.parametrize("text", STRANGE, ids=range(len(STRANGE)))
+@pytest.mark.parametrize("name", ["mine.npy", "mine.jsonl"])
+def test_a_json_of_others_beside_a_single_file_is_left_alone(name: str, text: str, corpus, encoder, tmp_path: Path):
+    about = tmp_path / f"{name}.json"
+    about.write_text(text, "utf-8", "surrogateescape")
+    before = every_file(tmp_path)
+    with pytest.raises(OutputExistsError, match=rf"{name}\.json .*Name another output, or pass --force to replace it"):
+        encode_corpus(corpus, encoder, tmp_path / name)
+    assert every_file(tmp_path) == before
+    (tmp_path / name).write_bytes(b"precious")
+    with pytest.raises(OutputExistsError):
+        encode_corpus(corpus, encoder, tmp_path / name)
+    assert (tmp_path / name).read_bytes() == b"precious"
+    encode_corpus(corpus, encoder, tmp_path / name, force=True)
+    assert json.loads(about.read_text())["summary"]["rows"] == len(TEXTS)
+
+
+def test_a_file_of_others_is_left_alone_beside_the_remains_of_a_run(corpus: Path, encoder: FastEncoder, tmp_path: Path):
+    (tmp_path / "mine.npy.shards").mkdir()
+    (tmp_path / "mine.npy").write_bytes(b"precious")
+    with pytest.raises(OutputExistsError):
+        encode_corpus(corpus, encoder, tmp_path / "mine.npy")
+    assert (tmp_path / "mine.npy").read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("text", STRANGE, ids=range(len(STRANGE)))
+def test_broken_settings_are_named(text: str, corpus: Path, encoder: FastEncoder, tmp_path: Path):
+    encode_corpus(corpus, encoder, tmp_path / "out")
+    (tmp_path / "out" / "_settings.json").write_text(text, "utf-8", "surrogateescape")
+    before = every_file(tmp_path)
+    for force in (False, True):
+        with pytest.raises(ResumeError, match=r"out/_settings\.json .*Name another output, or remove"):
+            encode_corpus(corpus, encoder, tmp_path / "out", force=force)
+    assert every_file(tmp_path) == before
+
+
+@pytest.mark.parametrize("text", STRANGE, ids=range(len(STRANGE)))
+def test_a_broken_summary_is_named_and_made_anew(text: str, corpus: Path, encoder: FastEncoder, tmp_path: Path):
+    encode_corpus(corpus, encoder, tmp_path / "out")
+    before = every_file(tmp_path)
+    (tmp_path / "out" / "_summary.json").write_text(text, "utf-8", "surrogateescape")
+    with pytest.raises(DataError, match=r"out/_summary\.json .*Run ditto-encode again"):
+        search_corpus(tmp_path / "out", encoder.encode("text"))
+    assert encode_corpus(corpus, encoder, tmp_path / "out").resumed_rows == len(TEXTS)
+    assert every_file(tmp_path) == before
+
+
+@pytest.mark.parametrize("metadata", [None, {"ditto_fast": "{}"}, {"ditto_fast": ""}, {"ditto_fast": "[]"}])
+def test_a_shard_of_others_is_named(metadata: dict[str, str] | None, corpus, encoder: FastEncoder, tmp_path: Path):
+    import pyarrow
+    from pyarrow import parquet
+
+    encode_corpus(corpus, encoder, tmp_path / "out")
+    strange = pyarrow.table({"a": [1]}).replace_schema_metadata(metadata)
+    parquet.write_table(strange, tmp_path / "out" / "part-000000.parquet")
+    with pytest.raises(DataError, match=r"part-000000\.parquet was not written by ditto-encode"):
+        encode_corpus(corpus, encoder, tmp_path / "out")
+
+
 def test_two_processes_do_not_write_the_same_output(corpus: Path, encoder: FastEncoder, tmp_path: Path):
     from filelock import FileLock
 
@@ -150,10 +264,6 @@ def test_two_processes_do_not_write_the_same_output(corpus: Path, encoder: FastE
 def test_the_output_inside_the_input_folder_is_not_read(name: str, encoder: FastEncoder, tmp_path: Path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.txt").write_text("one\ntwo\n")
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
         patch.setattr("ditto_fast.corpora.destination.Destination.finish", interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -180,16 +290,13 @@ def test_a_finished_single_file_is_not_made_again(name: str, corpus: Path, encod
 
 
 def test_a_kill_while_the_single_file_is_put_together(corpus, encoder, tmp_path: Path, monkeypatch):
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr("ditto_fast.corpora.destination.assemble", killed)
+        patch.setattr("ditto_fast.corpora.destination.assemble", interrupted)
         with pytest.raises(KeyboardInterrupt):
             encode_corpus(corpus, encoder, tmp_path / "out.npy", shard_rows=10)
     (tmp_path / "out.npy.shards" / ".out.npy.99").write_bytes(b"half")
     with monkeypatch.context() as patch:  # the next one after the file is there
-        patch.setattr("ditto_fast.corpora.destination.Destination._remove_shards", killed)
+        patch.setattr("ditto_fast.corpora.destination.Destination._remove_shards", interrupted)
         with pytest.raises(KeyboardInterrupt):
             encode_corpus(corpus, encoder, tmp_path / "out.npy", shard_rows=10)
     assert not (tmp_path / "out.npy.shards" / ".out.npy.99").exists()

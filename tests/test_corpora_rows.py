@@ -222,6 +222,7 @@ def test_a_long_cell_is_whole(tmp_path: Path):
         ("none.txt.gz", b"plain text", "cannot be read"),
         ("cut.parquet", parquet_bytes(TEXTS, IDS)[:-20], "cannot be read as Parquet"),
         ("open.csv", b'text\nfine\n"never closed\nlost\n', "line 3 to 4: a quote is not closed"),
+        ("end.csv", b'id,text\n1,"one"\n2,"two, and mo', "line 3: a quote is not closed"),
         ("late.csv", b'text\n"closed\nlate" and more\nfine\n', "line 2 to 3: a quote is not closed"),
         ("header.csv", b'"id"x,text\n1,a\n', "its header is no CSV"),
         ("mac.csv", b"text\rone\rtwo\r", "its header is no CSV"),
@@ -294,6 +295,64 @@ def test_folders_and_globs_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ]
     assert len(find_sources(["data/**/*.gz"], None, [out])) == 1
     assert [source.format for source in find_sources(["data/image.png"], "txt", [out])] == ["txt"]
+
+
+def names(*inputs: str) -> list[str]:
+    return [source.path for source in find_sources(inputs, None)]
+
+
+def test_links_of_a_folder_are_followed_and_end_where_they_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("data/2023.txt", "disk/2024/a.txt", "disk/2024/deep/b.jsonl"):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).touch()
+    Path("data/2024").symlink_to(tmp_path / "disk" / "2024")
+    Path("data/2025.txt").symlink_to(tmp_path / "data" / "2023.txt")
+    Path("disk/2024/deep/back").symlink_to(tmp_path / "disk" / "2024")
+    Path("data/self").symlink_to(tmp_path / "data")
+    assert names("data") == ["data/2023.txt", "data/2024/a.txt", "data/2024/deep/b.jsonl", "data/2025.txt"]
+
+
+@pytest.mark.parametrize("given", ["data", "data/*.txt", "data/**/*.txt", "data/lost.txt"])
+@pytest.mark.parametrize("target", ["/annex/objects/XX/SHA256E-s123.txt", "lost.txt"], ids=["nowhere", "itself"])
+def test_a_link_to_nothing_is_an_error_that_names_both(given: str, target: str, tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data").mkdir()
+    Path("data/here.txt").touch()
+    Path("data/lost.txt").symlink_to(target)
+    with pytest.raises(DataError, match=rf"data/lost\.txt: no such file: it is a link to {target}"):
+        names(given)
+
+
+def test_a_link_to_nothing_matters_where_data_may_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data/out").mkdir(parents=True)
+    Path("data/here.txt").touch()
+    for name in ("image.png", ".lost.txt", "_lost.txt", "out/lost.txt"):
+        Path("data", name).symlink_to("/nowhere")
+    assert [source.path for source in find_sources(["data"], None, [Path("data/out")])] == ["data/here.txt"]
+    Path("data/2024").symlink_to("/disk/that/is/not/mounted")
+    with pytest.raises(DataError, match="data/2024: no such file: it is a link to /disk"):
+        names("data")
+
+
+@pytest.mark.parametrize("given", ["data", "data/**/*.txt", "data/*/*.txt"])
+def test_a_folder_that_cannot_be_listed_is_an_error(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("data/open/a.txt", "data/locked/b.txt"):
+        Path(name).parent.mkdir(parents=True)
+        Path(name).touch()
+    list_one = Path.iterdir
+
+    def iterdir(folder: Path) -> object:  # of a name, not a mode: root may list every folder
+        if folder.name == "locked":
+            raise PermissionError(13, "Permission denied")
+        return list_one(folder)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    with pytest.raises(DataError, match=r"data/locked cannot be listed \(Permission denied\)"):
+        names(given)
+    assert names("data/open", "data/open/*.txt") == ["data/open/a.txt"] * 2
 
 
 @pytest.mark.parametrize(

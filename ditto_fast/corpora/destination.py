@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ditto_fast.corpora.outputs import SINGLE_FILES, assemble
+from ditto_fast.corpora.records import ABOUT, SETTINGS, read_record
 from ditto_fast.corpora.settings import SETTINGS_FILE, SUMMARY_FILE, Settings, check_same
-from ditto_fast.corpora.shards import find_shards, remove_unfinished
+from ditto_fast.corpora.shards import find_shards, remove_shards, remove_unfinished
 from ditto_fast.errors import OptionError, OutputError, OutputExistsError, ResumeError
 from ditto_fast.files import write_text
 
 _LOCK = ".lock"
+_REPLACE = "Name another output, or pass --force to replace it."
 
 
 class Destination:
@@ -55,14 +57,18 @@ class Destination:
 
         if self._path.exists() and self._path.is_dir() == self._single:
             raise OutputError(f"{self._path} must be {'a file' if self._single else 'a folder'}; name another output.")
-        strange = self._path.exists() and not self._about.exists() and not self.folder.exists()
-        if self._single and strange and not self._force:
-            raise OutputExistsError(f"{self._path} exists; name another output, or pass --force to replace it.")
+        if self._single and not self._force:
+            self._refuse_strange_files()
         self.folder.mkdir(parents=True, exist_ok=True)
         try:
             with FileLock(self.folder / _LOCK, blocking=False):
                 self._begin()
-                yield
+                try:
+                    yield
+                except BaseException:
+                    if self._single and not find_shards(self.folder):
+                        self._remove_shards()
+                    raise
                 if self._single:
                     self._remove_shards()
         except Timeout as error:
@@ -77,28 +83,38 @@ class Destination:
         there = self._single and self._path.exists() and self._about.exists()
         if self._force or not there or find_shards(self.folder):
             return None
-        about: dict[str, Any] = json.loads(self._about.read_text(encoding="utf-8"))
+        about = self._read_about()
         check_same(about["settings"], self._settings.to_dict(), self._path)
         return about
+
+    def _read_about(self) -> dict[str, Any]:
+        return read_record(self._about, ABOUT, OutputExistsError, _REPLACE)
+
+    def _refuse_strange_files(self) -> None:
+        if self._about.exists():
+            self._read_about()
+        elif self._path.exists() and not find_shards(self.folder):  # ours, if a kill came before it was described
+            raise OutputExistsError(f"{self._path} exists. {_REPLACE}")
 
     def _begin(self) -> None:
         """Writes the settings, or checks those of an earlier run that has shards."""
         path = self.folder / SETTINGS_FILE
         wanted = self._settings.to_dict()
         if path.is_file():
+            # not even --force removes the shards of a folder that may be someone else's
+            found = read_record(path, SETTINGS, ResumeError, f"Name another output, or remove {self.folder} first.")
+            shards = find_shards(self.folder)
             try:
-                if find_shards(self.folder):
-                    check_same(json.loads(path.read_text(encoding="utf-8")), wanted, self._path)
+                if shards:
+                    check_same(found, wanted, self._path)
             except ResumeError:
                 if not self._force:
                     raise
-                for shard in find_shards(self.folder):
-                    shard.unlink()
+                remove_shards(shards)
         else:
             self._refuse_strangers()
         write_text(path, json.dumps(wanted, indent=2) + "\n")
         remove_unfinished(self.folder)
-        (self.folder / SUMMARY_FILE).unlink(missing_ok=True)
 
     def _refuse_strangers(self) -> None:
         strangers = sorted(entry.name for entry in self.folder.iterdir() if not entry.name.startswith("."))

@@ -67,6 +67,7 @@ def encode_corpus(
         NonFiniteError: An embedding has NaN or infinity and `on_error` is "raise".
         OptionError: An argument is outside its valid values.
         OutputError: The output cannot be written, or another process is writing it.
+        OutputExistsError: The single file, or the .json beside it, is someone else's.
         ResumeError: The output was begun with another model, input or option.
 
     Example:

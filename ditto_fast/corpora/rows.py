@@ -17,6 +17,7 @@ Id = int | str
 _INT64 = 1 << 63
 _BYTES_AT_ONCE = 1 << 23  # of a Parquet file
 _CSV_CELL_LIMIT = (1 << 31) - 1  # the reader's own, 128 KB, is for the whole process
+_CSV_OPEN_AT_END = "unexpected end of data"  # the reader's word for a quote that the file's end leaves open
 
 
 class Row(NamedTuple):
@@ -187,8 +188,9 @@ def _csv(opened: Opened, path: str, column: str, id_column: str | None) -> Itera
         except StopIteration:
             return
         except csv.Error as error:
-            if reader.line_num - line != 1:  # how many rows these lines were cannot be told
-                swallowed = f"line {line + 1} to {reader.line_num}"
+            several = reader.line_num - line > 1
+            if several or str(error) == _CSV_OPEN_AT_END:  # how many rows these lines were cannot be told
+                swallowed = f"line {line + 1}{f' to {reader.line_num}' if several else ''}"
                 raise DataError(f"{path}, {swallowed}: a quote is not closed where it should be: {error}.") from error
             yield (Broken(f"no CSV ({error})"),) * 2
 

@@ -16,7 +16,15 @@ from ditto_fast.corpora.overlap import ReadAhead, WriteBehind
 from ditto_fast.corpora.progress import Progress
 from ditto_fast.corpora.rows import Row, RowReader
 from ditto_fast.corpora.settings import Settings
-from ditto_fast.corpora.shards import Shard, check_finished, find_shards, read_shard, shard_path, write_shard
+from ditto_fast.corpora.shards import (
+    Shard,
+    check_finished,
+    find_shards,
+    read_shard,
+    remove_shards,
+    shard_path,
+    write_shard,
+)
 from ditto_fast.errors import DataError, NonFiniteError, ResumeError
 from ditto_fast.pooling import normalize
 from ditto_fast.quantization import quantize_embeddings
@@ -99,12 +107,12 @@ class Run:
                 writing.submit(self._write, block, embeddings)
                 del block, embeddings  # or they would stay while the next block is embedded
             writing.wait()
-        for extra in find_shards(self._folder)[len(self.shards) :]:
-            if not self._force:
-                raise ResumeError(
-                    f"{extra} holds rows past the input's last: the input was changed. Name another output, or --force."
-                )
-            extra.unlink()
+        extra = find_shards(self._folder)[len(self.shards) :]
+        if extra and not self._force:
+            raise ResumeError(
+                f"{extra[0]} holds rows past the input's last: the input was changed. Name another output, or --force."
+            )
+        remove_shards(extra)
 
     def _blocks(self, reader: RowReader) -> Iterator[Block]:
         settings = self._settings

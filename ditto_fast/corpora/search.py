@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ditto_fast.checks import integer
-from ditto_fast.corpora.arrow import import_pyarrow
 from ditto_fast.corpora.rows import Id
 from ditto_fast.corpora.settings import Model
-from ditto_fast.corpora.shards import EMBEDDING, ID, TEXT, batches, read_shard, vectors, whole_corpus
+from ditto_fast.corpora.shards import EMBEDDING, ID, TEXT, batches, read_rows, read_shard, vectors, whole_corpus
 from ditto_fast.errors import DataError, OptionError
 from ditto_fast.pooling import normalize
 
@@ -112,14 +111,8 @@ def _hits(paths: Sequence[Path], scores: NDArray[np.float32], rows: NDArray[np.i
 def _read(
     path: Path, within: NDArray[np.int64], start: int, with_text: bool
 ) -> dict[int, tuple[Id | None, str | None]]:
-    table = (
-        import_pyarrow()
-        .parquet.read_table(path, columns=[ID, TEXT] if with_text else [ID], partitioning=None)
-        .take(within)
-    )
-    texts = table.column(TEXT).to_pylist() if with_text else [None] * len(within)
-    ids = table.column(ID).to_pylist()
-    return {start + i: (name, text) for i, name, text in zip(within.tolist(), ids, texts, strict=True)}
+    records = read_rows(path, [ID, TEXT] if with_text else [ID], within)
+    return {start + i: (record[ID], record.get(TEXT)) for i, record in zip(within.tolist(), records, strict=True)}
 
 
 def check_model(index: str | os.PathLike[str], model: Model) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from ditto_fast.corpora.arrow import import_pyarrow
 from ditto_fast.corpora.blocks import Block
+from ditto_fast.corpora.records import SUMMARY, read_record
 from ditto_fast.corpora.settings import SUMMARY_FILE, Settings, check_same
 from ditto_fast.errors import DataError, OutputError, ResumeError
 from ditto_fast.files import atomic_file, is_temporary
@@ -57,13 +59,14 @@ def whole_corpus(folder: Path) -> list[Path]:
     """The shards of a folder that a run has finished, in order.
 
     Raises:
-        DataError: It has none, or some are missing.
+        DataError: It has none, or some are missing, or its summary is broken.
     """
     paths = find_shards(folder)
     if not paths:
         raise DataError(f"{folder} holds no {_PATTERN}: name the folder that ditto-encode wrote.")
-    summary = folder / SUMMARY_FILE
-    if not summary.is_file() or json.loads(summary.read_text(encoding="utf-8"))["shards"] != len(paths):
+    path = folder / SUMMARY_FILE
+    advice = "Run ditto-encode again, which writes it anew."
+    if not path.is_file() or read_record(path, SUMMARY, DataError, advice)["shards"] != len(paths):
         raise DataError(f"{folder} is not whole: run ditto-encode to its end, or copy all of the folder.")
     return paths
 
@@ -75,22 +78,45 @@ def remove_unfinished(folder: Path) -> None:
             path.unlink()
 
 
+def remove_shards(paths: Iterable[Path]) -> None:
+    """Removes shards, and before them what calls their folder whole."""
+    for path in paths:
+        _no_longer_whole(path.parent)
+        path.unlink()
+
+
+def _no_longer_whole(folder: Path) -> None:
+    """To be called just before a shard comes or goes, so that a run that changes none leaves a whole folder whole."""
+    (folder / SUMMARY_FILE).unlink(missing_ok=True)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """The Parquet file of a shard, by a handle of our own: Arrow takes a name like `minilm:v1` for a URI.
+
+    Raises:
+        DataError: It is broken.
+    """
+    pyarrow = import_pyarrow()
+    try:
+        with path.open("rb") as raw, pyarrow.parquet.ParquetFile(raw, page_checksum_verification=True) as file:
+            yield file
+    except (OSError, pyarrow.ArrowException) as error:
+        raise DataError(f"{path} cannot be read ({error}); remove it and run ditto-encode again.") from error
+
+
 def read_shard(path: Path) -> Shard:
     """What a shard says of itself.
 
     Raises:
         DataError: It is no shard, or broken.
     """
-    pyarrow = import_pyarrow()
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            record = (file.schema_arrow.metadata or {}).get(METADATA_KEY)
-            if record is None:
-                raise DataError(f"{path} was not written by ditto-encode.")
-            metadata = json.loads(record)
+    with _opened(path) as file:
+        try:
+            metadata = json.loads(file.schema_arrow.metadata[METADATA_KEY])
             return Shard(path, metadata, file.metadata.num_rows, metadata["shard"]["not_finite"])
-    except (OSError, pyarrow.ArrowException) as error:
-        raise DataError(f"{path} cannot be read ({error}); remove it and run ditto-encode again.") from error
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"{path} was not written by ditto-encode.") from error
 
 
 def write_shard(
@@ -119,15 +145,17 @@ def write_shard(
     table = _table(block, embeddings, rows, not_finite, settings)
     try:
         with atomic_file(path) as temporary:
-            parquet.write_table(
-                table,
-                temporary,
-                row_group_size=_ROW_GROUP,
-                use_dictionary=False,
-                compression={ID: "zstd", TEXT: "zstd", f"{EMBEDDING}.list.element": "none"},
-                write_statistics=[ID],
-                write_page_checksum=True,
-            )
+            with temporary.open("wb") as file:
+                parquet.write_table(
+                    table,
+                    file,
+                    row_group_size=_ROW_GROUP,
+                    use_dictionary=False,
+                    compression={ID: "zstd", TEXT: "zstd", f"{EMBEDDING}.list.element": "none"},
+                    write_statistics=[ID],
+                    write_page_checksum=True,
+                )
+            _no_longer_whole(folder)
     except OSError as error:
         raise OutputError(
             f"{path} could not be written: {error}. The {block.number} shards before it are whole: make room, and "
@@ -184,14 +212,20 @@ def batches(paths: list[Path], columns: list[str], rows: int = 4096) -> Iterator
     Raises:
         DataError: A shard is broken.
     """
-    pyarrow = import_pyarrow()
     for path in paths:
-        try:
-            with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
-                for batch in file.iter_batches(rows, columns=columns):
-                    yield path, batch
-        except (OSError, pyarrow.ArrowException) as error:
-            raise DataError(f"{path} cannot be read ({error}); remove it and run ditto-encode again.") from error
+        with _opened(path) as file:
+            for batch in file.iter_batches(rows, columns=columns):
+                yield path, batch
+
+
+def read_rows(path: Path, columns: list[str], rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Some rows of a shard.
+
+    Raises:
+        DataError: It is broken.
+    """
+    with _opened(path) as file:
+        return list(file.read(columns).take(rows).to_pylist())
 
 
 def vectors(batch: pyarrow.RecordBatch) -> tuple[NDArray[Any], NDArray[np.bool_]]:

@@ -86,12 +86,12 @@ def find_sources(
     """The files that inputs name, in their order; those of a glob or a folder by name.
 
     Args:
-        inputs: Files, globs, folders (searched deeply, for files of a known name), or "-" for stdin.
+        inputs: Files, globs, folders (searched deeply, links too, for files of a known name), or "-" for stdin.
         form: Format of all of them; by default each file's name tells, and stdin is "txt".
         leave_out: Paths that folders and globs do not count in: the output.
 
     Raises:
-        DataError: A file is missing or its format unknown, or nothing matches.
+        DataError: A file is missing or its format unknown, a folder cannot be listed, or nothing matches.
         OptionError: The format is none.
     """
     if form is not None:
@@ -113,14 +113,16 @@ def _expand(given: str, form: str | None, leave_out: Sequence[Path]) -> list[Sou
     path = Path(given)
     if path.is_dir():
         return _folder(path, form, leave_out)
-    if path.is_file():
-        return [Source(given, form or _known_format(given))]
-    if not glob.has_magic(given):
-        raise DataError(f"{given}: no such file.")
+    if path.is_file() or not glob.has_magic(given):
+        return [_file(given, form)]
+    _check_folders(given)
     recursive = "**" in given  # it has met what folders hold
     matches = [Path(name) for name in sorted(glob.glob(given, recursive=True)) if not _inside(Path(name), leave_out)]
     found = [
-        source for path in matches if path.is_file() or not recursive for source in _expand(str(path), form, leave_out)
+        source
+        for path in matches
+        if not (recursive and path.is_dir())
+        for source in _expand(str(path), form, leave_out)
     ]
     if not found:
         raise DataError(f"{given}: no such file (nothing matches).")
@@ -128,22 +130,61 @@ def _expand(given: str, form: str | None, leave_out: Sequence[Path]) -> list[Sou
 
 
 def _folder(folder: Path, form: str | None, leave_out: Sequence[Path]) -> list[Source]:
-    files = [
-        path
-        for path in sorted(folder.rglob("*"))
-        # as Spark and Arrow have it: names that begin so are no data
-        if path.is_file()
-        and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-        and not _inside(path, leave_out)
+    found = [
+        _file(str(path), form)
+        for path in _names(folder, leave_out)
+        # a broken link without an ending may have been to a folder: of a disk that is not there
+        if format_of(path.name) or not (path.suffix or os.path.exists(path))
     ]
-    found = [Source(str(path), form or told) for path in files if (told := format_of(path.name))]
     if not found:
         raise DataError(f"{folder} holds no file whose name ends in {', '.join(_endings())}.")
     return found
 
 
+def _names(folder: Path, leave_out: Sequence[Path], above: tuple[str, ...] = ()) -> Iterator[Path]:
+    """What a folder holds, deeply and in order, but folders; of links those back to a folder above end there."""
+    place = os.path.realpath(folder)
+    if place in above:
+        return
+    for path in _listed(folder):
+        # as Spark and Arrow have it: names that begin so are no data
+        if path.name.startswith((".", "_")) or _inside(path, leave_out):
+            continue
+        if os.path.isdir(path):
+            yield from _names(path, leave_out, (*above, place))
+        else:
+            yield path
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError as error:
+        raise DataError(
+            f"{folder} cannot be listed ({error.strerror}), so what it holds would be missing: make it readable, or "
+            "name inputs that leave it out."
+        ) from error
+
+
+def _check_folders(pattern: str) -> None:
+    """Lists the folders that a glob looks into, since it leaves out in silence those that it cannot list."""
+    parts = Path(pattern).parts
+    for place, part in enumerate(parts):
+        if glob.has_magic(part):
+            folders = os.path.join("", *parts[: place + (part == "**")], "") or os.curdir
+            for folder in glob.glob(folders, recursive=True):
+                _listed(Path(folder))
+
+
+def _file(path: str, form: str | None) -> Source:
+    if not os.path.isfile(path):
+        link = f": it is a link to {os.readlink(path)}; fetch what is there" if os.path.islink(path) else ""
+        raise DataError(f"{path}: no such file{link}.")
+    return Source(path, form or _known_format(path))
+
+
 def _inside(path: Path, places: Sequence[Path]) -> bool:
-    resolved = path.resolve()
+    resolved = Path(os.path.realpath(path))  # Path.resolve raises at a link to itself
     return any(place == resolved or place in resolved.parents for place in places)
 
 
