@@ -9,8 +9,8 @@ from importlib.util import find_spec
 import numpy as np
 from gemm_floor import FLOORS
 from job import Encode, Job, Row, Setting, parts
-from peers_int8 import openvino_int8, sentence_transformers_int8
-from peers_onnx import fastembed, openvino, openvino_backend
+from peers_int8 import openvino_int8, openvino_int8_requests, sentence_transformers_int8
+from peers_onnx import fastembed, openvino, openvino_backend, openvino_requests
 from peers_ours import int8, ours, ours_mean
 from peers_torch import compiled, eager, eager_sorted, sdpa, sentence_transformers, sentence_transformers_onnx
 
@@ -55,6 +55,7 @@ def _installed(module: str) -> bool:
 
 _MEAN = "mean pooling: other pooling, same encoder work"
 _EAGER = "torch, output_attentions, batches of 128, input order"
+_NNCF = "NNCF's static int8 calibrated on our sentences, Ditto's part in fp32, sorted batches of 1024 tokens"
 _SDPA = "torch, SDPA, q and k of one layer tapped (DittoPooling), batches of 32, sorted"
 CONTENDERS = (
     Contender("eager", "authors' eager path", _EAGER, eager, ours),
@@ -101,6 +102,14 @@ CONTENDERS = (
         needs=("openvino",),
     ),
     Contender(
+        "openvino-requests",
+        "OpenVINO, our graph, requests",
+        "throughput hint, one request a thread, fp32, sorted batches of 512 tokens",
+        openvino_requests,
+        eager,
+        needs=("openvino",),
+    ),
+    Contender(
         "fastembed",
         "fastembed",
         f"local model, batches of 256, input order; {_MEAN}",
@@ -120,8 +129,18 @@ CONTENDERS = (
     Contender(
         "openvino-int8",
         "OpenVINO int8, our graph",
-        "NNCF's static int8 calibrated on our sentences, latency hint, sorted batches of 1024 tokens",
+        f"{_NNCF}, latency hint",
         openvino_int8,
+        eager,
+        precision=PEER_INT8,
+        needs=("openvino", "nncf"),
+        slow_start=True,
+    ),
+    Contender(
+        "openvino-int8-requests",
+        "OpenVINO int8, our graph, requests",
+        f"{_NNCF}, throughput hint, one request a thread",
+        openvino_int8_requests,
         eager,
         precision=PEER_INT8,
         needs=("openvino", "nncf"),

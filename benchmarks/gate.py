@@ -13,10 +13,13 @@ from measure import interleaved
 
 from ditto_fast.errors import ParityError
 from ditto_fast.similarity import similarity_pairwise
-from ditto_fast.tolerances import MIN_COSINES, TOLERANCES, difference
+from ditto_fast.tolerances import MAX_NORM_ERRORS, MIN_COSINES, TOLERANCES, difference, norm_error
 
-# A peer's own int8 only has to be of the same model, unrelated texts lie under 0.5: how close it comes is a figure.
-_MIN_COSINES = {**MIN_COSINES, PEER_INT8: 0.8}
+# A peer's own int8 may be a little looser than ours: how close it comes is a figure.
+_MIN_COSINES = {**MIN_COSINES, PEER_INT8: 0.9}
+_MAX_NORM_ERRORS = {**MAX_NORM_ERRORS, PEER_INT8: MAX_NORM_ERRORS["int8"]}
+# The same less the mean of all texts: a model may give any two texts a cosine of 0.9, but then not of what is left.
+_MIN_CENTRED = 0.9
 
 
 def gate(contender: Contender, actual: Vectors, expected: Vectors) -> dict[str, float]:
@@ -30,13 +33,26 @@ def gate(contender: Contender, actual: Vectors, expected: Vectors) -> dict[str, 
     if contender.precision in TOLERANCES:
         passed = distance <= TOLERANCES[contender.precision]
     else:
-        passed = cosine >= _MIN_COSINES[contender.precision]
+        passed = (
+            cosine >= _MIN_COSINES[contender.precision]
+            and norm_error(actual, expected) <= _MAX_NORM_ERRORS[contender.precision]
+            and _centred_cosine(actual, expected) >= _MIN_CENTRED
+        )
     if not passed:
         raise ParityError(
-            f"{contender.name} differs by {distance:.3g} (smallest cosine {cosine:.4f}) from "
+            f"{contender.name} differs by {distance:.3g} (smallest cosine {cosine:.4f}, norms off by "
+            f"{norm_error(actual, expected) if distance == distance else distance:.2g}) from "
             f"{contender.expected.__name__}."
         )
     return {"difference": distance, "cosine_min": cosine}
+
+
+def _centred_cosine(actual: Vectors, expected: Vectors) -> float:
+    """Smallest cosine of what tells texts apart; of one text nothing does."""
+    if len(expected) < 2:
+        return 1.0
+    mean = expected.mean(axis=0)
+    return float(similarity_pairwise(actual - mean, expected - mean).min())
 
 
 def require_equal(name: str, actual: Vectors, expected: Vectors) -> None:

@@ -6,8 +6,9 @@ and so are tokenization, padding and all that is not a product.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ from ditto_fast.errors import OptionError
 from ditto_fast.scheduler import Scheduler
 from ditto_fast.session import open_session
 from ditto_fast.tokenizer import Tokenizer
+from ditto_fast.wide import goes_wide
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -113,9 +115,67 @@ def batch_shapes(setting: Setting, texts: list[str], precision: str = "fp32") ->
         return np.zeros((len(token_ids), manifest.hidden_size), np.float32)
 
     tokenizer = Tokenizer(setting.export, setting.max_seq_length or manifest.max_seq_length)
-    scheduler = Scheduler(tokenizer, record, manifest.hidden_size, setting.threads)
-    scheduler.run(texts, default_rule(precision), lambda _, __: None)
+    threads = 1 if goes_wide(len(texts), setting.threads) else setting.threads
+    Scheduler(tokenizer, record, manifest.hidden_size, threads).run(texts, default_rule(precision), lambda _, __: None)
     return shapes
+
+
+@dataclass(frozen=True)
+class Call:
+    """The batches of a call of FastEncoder.
+
+    Args:
+        tokens: Of each batch.
+        wide: Whether all threads are inside one batch.
+    """
+
+    tokens: list[int]
+    wide: bool
+
+    @classmethod
+    def of(cls, setting: Setting, texts: list[str], precision: str) -> Call:
+        """Those that FastEncoder makes of `texts`."""
+        tokens = [count * length for count, length in batch_shapes(setting, texts, precision)]
+        return cls(tokens, goes_wide(len(texts), setting.threads))
+
+
+class Products:
+    """Does the products of calls, batches as many at once as there are threads, or all threads inside each.
+
+    Args:
+        setting: What every contender gets.
+        precision: Of the products.
+        most: Tokens of the largest batch.
+
+    Raises:
+        OptionError: The model's layers are of another kind.
+    """
+
+    def __init__(self, setting: Setting, precision: str, most: int) -> None:
+        config: Any = AutoConfig.from_pretrained(setting.checkpoint)
+        if config.model_type not in _BERT_LAYERS:
+            raise OptionError(f"The floor is known for {', '.join(_BERT_LAYERS)}; got {config.model_type}.")
+        sizes = config.num_hidden_layers, config.hidden_size, config.intermediate_size
+        with TemporaryDirectory() as folder:
+            path = Path(folder) / "products.onnx"
+            onnx.save(gemm_graph(*sizes, precision), path)
+            self._narrow, self._wide = (open_session(path, "cpu", num_threads=count) for count in (1, setting.threads))
+        self._feeds = _feeds(self._narrow, most)
+        self._threads = setting.threads
+
+    def _run(self, session: onnxruntime.InferenceSession, rows: int) -> None:
+        # all are computed, and no other is copied out
+        session.run([LAST], {name: values[:rows] for name, values in self._feeds.items()})
+
+    def __call__(self, calls: Iterable[Call]) -> None:
+        """Does the calls one after the other."""
+        with ThreadPoolExecutor(self._threads) as executor:
+            for call in calls:
+                if call.wide:
+                    for rows in call.tokens:
+                        self._run(self._wide, rows)
+                else:
+                    list(executor.map(partial(self._run, self._narrow), call.tokens))
 
 
 def floors(setting: Setting, texts: list[str], size: int | None = None) -> dict[str, Callable[[], Callable[[], None]]]:
@@ -124,9 +184,7 @@ def floors(setting: Setting, texts: list[str], size: int | None = None) -> dict[
 
 
 def floor(setting: Setting, texts: list[str], precision: str, size: int | None = None) -> Callable[[], None]:
-    """Makes the function that does the products of all batches, as many at once as there are threads.
-
-    A call of one batch has all threads inside the products, as FastEncoder's of one text has.
+    """Makes the function that does the products of all batches.
 
     Args:
         setting: What every contender gets.
@@ -137,29 +195,19 @@ def floor(setting: Setting, texts: list[str], precision: str, size: int | None =
     Raises:
         OptionError: The model's layers are of another kind.
     """
-    config: Any = AutoConfig.from_pretrained(setting.checkpoint)
-    if config.model_type not in _BERT_LAYERS:
-        raise OptionError(f"The floor is known for {', '.join(_BERT_LAYERS)}; got {config.model_type}.")
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "products.onnx"
-        onnx.save(gemm_graph(config.num_hidden_layers, config.hidden_size, config.intermediate_size, precision), path)
-        narrow, wide = (open_session(path, "cpu", num_threads=threads) for threads in (1, setting.threads))
-    calls = [
-        [count * tokens for count, tokens in batch_shapes(setting, part, precision)]
-        for part in parts(texts, size or len(texts))
-    ]
-    feeds = _feeds(narrow, max(map(max, calls)))
+    calls = [Call.of(setting, part, precision) for part in parts(texts, size or len(texts))]
+    return partial(Products(setting, precision, max(max(call.tokens) for call in calls)), calls)
 
-    def products(session: onnxruntime.InferenceSession, rows: int) -> None:
-        # all are computed, and no other is copied out
-        session.run([LAST], {name: values[:rows] for name, values in feeds.items()})
 
-    def run() -> None:
-        with ThreadPoolExecutor(setting.threads) as executor:
-            for batches in calls:
-                list(executor.map(partial(products, wide if len(batches) == 1 else narrow), batches))
+def floor_of_each(setting: Setting, texts: list[str], precision: str) -> Callable[[list[str]], None]:
+    """Makes the function that does the products of calls of one text, given any of `texts`.
 
-    return run
+    Raises:
+        OptionError: The model's layers are of another kind.
+    """
+    calls = {text: Call.of(setting, [text], precision) for text in texts}
+    products = Products(setting, precision, max(max(call.tokens) for call in calls.values()))
+    return lambda some: products(calls[text] for text in some)
 
 
 def _feeds(session: onnxruntime.InferenceSession, rows: int) -> dict[str, NDArray[Any]]:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 from job import Encode, Setting
-from peers_ours import encoder_of, int8, ours
+from peers_ours import encoder_of
 from resident import resident_mb, sampled
 from sentences import text_of
 
 from ditto_fast.heads import Head
 
 ONE_BATCH = "fp32-batch"
-_OURS = {"fp32": ours, "int8": int8}
 
 
-def _encode(key: str, setting: Setting, count: int) -> Encode:
-    if key == ONE_BATCH:
+def _encode(how: str, setting: Setting, count: int) -> Encode:
+    if how == ONE_BATCH:
         encoder = encoder_of(setting)
         return lambda texts: encoder.encode(texts, batch_size=count)
-    if key in _OURS:
-        return _OURS[key](setting)
-    from contenders import BY_KEY  # and with it torch, which ours need not load
-
-    return BY_KEY[key].build(setting)
+    module, name = how.split(":")  # no other contender's, whose libraries it would load
+    build: Callable[[Setting], Encode] = getattr(import_module(module), name)
+    return build(setting)
 
 
 def texts_of(tokens: int, count: int) -> list[str]:
@@ -35,9 +34,9 @@ def texts_of(tokens: int, count: int) -> list[str]:
 
 def main(arguments: list[str]) -> None:
     """Memory of texts of so many tokens over that of the model, loaded and warm from one short text; their vectors."""
-    key, checkpoint, export, head, threads, tokens, count = arguments
+    how, checkpoint, export, head, threads, tokens, count = arguments
     setting = Setting(Path(checkpoint), Path(export), Head.parse(head), int(threads), int(tokens))
-    encode = _encode(key, setting, int(count))
+    encode = _encode(how, setting, int(count))
     encode(["Warm."])
     loaded = resident_mb()
     texts = texts_of(int(tokens), int(count))

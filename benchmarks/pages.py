@@ -24,13 +24,15 @@ Written by `python benchmarks/run.py --report` from benchmarks/results/*.jsonl. 
 measures on your machine (`--quick` for small sizes), `--compare A.jsonl B.jsonl` shows what changed.
 
 Vectors are checked against independent code on the very sentences that are timed, before any time is taken: fp32 within
-the tolerance, int8 by cosine. Suite scale checks the first 1,000 and gpu the first 64; heads, ray and memory are
-checked after they are measured. Contenders take turns in each round (A B C A B C); suites heads, ray, memory and
-startup run each way in processes of its own. Ratios are taken round by round: median, and range in brackets. Sentences
-are distinct, so that computing each text once gains nothing. All contenders get the same number of threads. The floor
-is the model's matrix products with weights, at FastEncoder's batches, by the same runtime on the same threads, and
-nothing else; int8 is held against a floor of its own, the products in int8. A peer's own int8 has only to be of the
-same model: how close it comes to fp32 is its least cosine.
+the tolerance; int8 by its cosines, as they are and less the mean of all texts, and by its norms. Suite scale checks the
+first 1,000 and gpu the first 64; heads, ray and memory are checked after they are measured. Budget, graphs, ray and the
+race of scale compare ways of ours, and check each against another of ours. Contenders take turns in each round (A B C A
+B C); suites heads, ray, memory and startup run each way in processes of its own. Ratios are taken round by round:
+median, and range in brackets. Sentences are distinct, so that computing each text once gains nothing. All contenders
+get the same number of threads. The floor is the model's matrix products with weights, at FastEncoder's batches, by the
+same runtime on the same threads, and nothing else; int8 is held against a floor of its own, the products in int8. A
+peer's own int8 may be a little looser than ours: how close it comes to fp32 is its least cosine. A target is met by the
+median; its range may lie on both sides.
 """
 _RANDOM = " (random weights)"  # as fast as trained ones, and vectors of no use
 

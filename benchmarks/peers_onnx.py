@@ -43,13 +43,13 @@ def openvino(setting: Setting, tokens: int = OPENVINO_TOKENS, prepared: Prepare 
     return encode
 
 
-def openvino_requests(setting: Setting) -> Encode:
+def openvino_requests(setting: Setting, tokens: int = OPENVINO_TOKENS, prepared: Prepare | None = None) -> Encode:
     """The same with the throughput hint and as many requests at once as there are threads."""
     import openvino as ov
 
     hidden = Manifest.read(setting.export).hidden_size
     hints = {"PERFORMANCE_HINT": "THROUGHPUT", "NUM_STREAMS": setting.threads}
-    compiled, batches = _openvino(setting, OPENVINO_TOKENS, hints)
+    compiled, batches = _openvino(setting, tokens, hints, prepared)
     requests: Any = ov.AsyncInferQueue(compiled, setting.threads)
 
     def encode(sentences: list[str]) -> Vectors:

@@ -1,4 +1,7 @@
-"""The peers that run on torch, and sentence-transformers on its two backends."""
+"""The peers that run on torch, and sentence-transformers on its two backends.
+
+What only some of them need is imported there: the memory of a process is to be that of its contender.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,8 @@ import numpy as np
 import torch
 import transformers
 from job import Encode, Setting, Vectors
-from workspace import plain_onnx
 
-from ditto_fast.export.checkpoint import load_checkpoint
 from ditto_fast.export.reference import eager_outputs
-from ditto_fast.kernels import DittoPooling
 from ditto_fast.session import import_onnxruntime
 
 Batch = dict[str, Any]
@@ -41,11 +41,12 @@ def _tokenize(tokenizer: Any, sentences: list[str], setting: Setting, tensors: s
 
 def _eager_batch(setting: Setting) -> Callable[[list[str]], Vectors]:
     torch.set_num_threads(setting.threads)
-    checkpoint = load_checkpoint(str(setting.checkpoint))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(setting.checkpoint)
+    encoder: Any = transformers.AutoModel.from_pretrained(setting.checkpoint, attn_implementation="eager").eval()
 
     def embed(sentences: list[str]) -> Vectors:
-        inputs = _tokenize(checkpoint.tokenizer, sentences, setting, "np")
-        return eager_outputs(checkpoint.model, inputs, setting.head)["sentence_embedding"]
+        inputs = _tokenize(tokenizer, sentences, setting, "np")
+        return eager_outputs(encoder, inputs, setting.head)["sentence_embedding"]
 
     return embed
 
@@ -71,7 +72,9 @@ def compiled(setting: Setting) -> Encode:
     return _tapped(setting, lambda pooling: torch.compile(pooling, dynamic=True, options={"freezing": True}))
 
 
-def _tapped(setting: Setting, prepared: Callable[[DittoPooling], Callable[..., torch.Tensor]]) -> Encode:
+def _tapped(setting: Setting, prepared: Callable[[Any], Callable[..., torch.Tensor]]) -> Encode:
+    from ditto_fast.kernels import DittoPooling
+
     torch.set_num_threads(setting.threads)
     tokenizer = transformers.AutoTokenizer.from_pretrained(setting.checkpoint)
     encoder = transformers.AutoModel.from_pretrained(setting.checkpoint).eval()
@@ -98,6 +101,7 @@ def sentence_transformers(setting: Setting) -> Encode:
 def sentence_transformers_onnx(setting: Setting, file: str = "onnx/model.onnx") -> Encode:
     """sentence-transformers on its ONNX backend, with Optimum's export of the checkpoint or another file beside it."""
     from sentence_transformers import SentenceTransformer
+    from workspace import plain_onnx
 
     options = import_onnxruntime().SessionOptions()
     options.intra_op_num_threads = setting.threads

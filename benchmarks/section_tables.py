@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from contenders import floor_of
 from job import Row
 from measure import median
 from names import name_of
@@ -20,16 +21,25 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]], text_columns: in
     return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows])
 
 
+def of_floor(records: Records, suite: str, case: str, key: str) -> str:
+    """The fraction of its floor that a contender reaches, nothing where the case has none."""
+    ratio = records.ratio(suite, case, floor_of(key), key)
+    return f"{ratio[0]:.0%}" if ratio else ""
+
+
 def times(records: Records, suite: str) -> str:
-    """Sentences a second and ratios to the first row of each case."""
+    """Sentences a second, ratios to the first row of each case, and fractions of the floor where the suite has one."""
     rows = []
     first: dict[str, str] = {}
     for row in records.timed(suite):
         case, key = row["case"], row["contender"]
         ratio = records.ratio(suite, case, first.setdefault(case, key), key)
         speed = f"{row['sentences'] / median(row['seconds']):.0f}" if "sentences" in row else ""
-        rows.append([case, name_of(key), f"{median(row['seconds']):.2f}", speed, spread(ratio)])
-    return table(["case", "", "seconds", "sentences/s", "against the first of the case"], rows, 2)
+        fraction = of_floor(records, suite, case, key)
+        rows.append([case, name_of(key), f"{median(row['seconds']):.2f}", speed, spread(ratio), fraction])
+    header = ["case", "", "seconds", "sentences/s", "against the first of the case", "of its floor"]
+    width = len(header) if any(row[-1] for row in rows) else len(header) - 1
+    return table(header[:width], (row[:width] for row in rows), 2)
 
 
 def on_gpu(records: Records, suite: str, floor: str) -> str:

@@ -19,7 +19,7 @@ from heads_probe import ONE_PASS
 from measure import median, percentile
 from names import name_of
 from records import Records, spread
-from section_tables import on_gpu, table, times
+from section_tables import of_floor, on_gpu, table, times
 
 _STEADY = (
     "Many sentences of mixed lengths through one FastEncoder, then a tenth as many of at most five words; and "
@@ -27,7 +27,7 @@ _STEADY = (
 )
 _LENGTH = (
     "Texts of exactly so many tokens, so many a call, one call after the other; FastEncoder makes its own batches of a "
-    "call, and the others' are no larger than a call."
+    "call, and the others' are no larger than a call. In brackets: against the first row, and of its floor."
 )
 _SCALE = (
     f"Synthetic sentences; vectors are checked on the first {suite_scale.COUNTS[0]}. A peer stops where a round would "
@@ -63,7 +63,12 @@ def _lengths(records: Records) -> str:
             for tokens in suite_length.LENGTHS:
                 case = suite_length.case_of(tokens, size)
                 row, ratio = records.row("length", case, key), records.ratio("length", case, BASELINE, key)
-                cells.append(f"{row['tokens'] / median(row['seconds']):.0f} ({ratio[0]:.2f}x)" if row and ratio else "")
+                if row and ratio:
+                    fraction = of_floor(records, "length", case, key)
+                    against = f"{ratio[0]:.2f}x{', ' * bool(fraction)}{fraction}"
+                    cells.append(f"{row['tokens'] / median(row['seconds']):.0f} ({against})")
+                else:
+                    cells.append("")
             rows.append([str(size), name_of(key), *cells])
     header = ["texts a call", "tokens/s", *(f"T = {tokens}" for tokens in suite_length.LENGTHS)]
     return f"{_LENGTH}\n\n{table(header, rows, 2)}"
@@ -77,9 +82,9 @@ def _latency(records: Records) -> str:
         for case in suite_latency.CASES:
             row, ratio = records.row("latency", case, key), records.ratio("latency", case, BASELINE, key)
             cells += [f"{1000 * percentile(row['seconds'], percent):.1f}" if row else "" for percent in (50, 95)]
-            cells.append(f"{ratio[0]:.2f}x" if ratio else "")
+            cells += [f"{ratio[0]:.2f}x" if ratio else "", of_floor(records, "latency", case, key)]
         rows.append([name_of(key), *cells])
-    figures = ("p50 ms", "p95 ms", "against the first row")
+    figures = ("p50 ms", "p95 ms", "against the first row", "of its floor")
     header = ["one sentence", *(f"{case}: {figure}" for case in suite_latency.CASES for figure in figures)]
     return table(header, rows)
 
@@ -113,14 +118,16 @@ def steady(records: Records) -> str:
 def _precision(records: Records) -> str:
     rows = []
     for row in records.suite("precision"):
-        if row.get("seconds"):
+        if row.get("seconds") and "cosine_alone" in row:
             scores = [f"{row[key]:.2f}" if key in row else "" for key in ("spearman_dev", "spearman_test")]
             against = records.ratio("precision", suite_precision.CASE, "fp32", row["contender"])
-            alone = f"{row['cosine_alone']:.5f}"
-            rows.append([name_of(row["contender"]), spread(against), *scores, f"{row['cosine_min']:.4f}", alone])
+            fraction = of_floor(records, "precision", suite_precision.CASE, row["contender"])
+            close = [f"{row['cosine_min']:.4f}", f"{row['cosine_alone']:.5f}"]
+            rows.append([name_of(row["contender"]), spread(against), fraction, *scores, *close])
     header = [
         "",
         "against ditto_fast",
+        "of its floor",
         "STS-B dev",
         "STS-B test",
         "least cosine with its check",

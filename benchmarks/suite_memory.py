@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from contenders import BY_KEY, chosen, missing_rows
+from contenders import BY_KEY, Contender, chosen, missing_rows
 from gate import gate
 from job import Job, Row, Setting, failure
 from measure import in_process
@@ -57,13 +57,14 @@ def _long_texts(job: Job, tokens: int) -> Iterator[Row]:
     expected = cache(lambda by: by(setting)(texts_of(tokens, _TEXTS)))
     for key, contender in {**ways, ONE_BATCH: BY_KEY["fp32"]}.items():
         try:
-            found = in_process(_FOLDER / "memory_probe.py", _arguments(setting, key, tokens))
+            found = in_process(_FOLDER / "memory_probe.py", _arguments(setting, key, contender, tokens))
             check = gate(contender, np.array(found.pop("vectors"), np.float32), expected(contender.expected))
             yield {"case": case_of(tokens), "contender": key, **found, **check}
         except Exception as error:  # whatever ended that process: it becomes a row
             yield failure(case_of(tokens), key, error)
 
 
-def _arguments(setting: Setting, key: str, tokens: int) -> list[str]:
+def _arguments(setting: Setting, key: str, contender: Contender, tokens: int) -> list[str]:
+    how = key if key == ONE_BATCH else f"{contender.build.__module__}:{contender.build.__name__}"
     where = [str(setting.checkpoint), str(setting.export), str(setting.head)]
-    return [key, *where, str(setting.threads), str(tokens), str(_TEXTS)]
+    return [how, *where, str(setting.threads), str(tokens), str(_TEXTS)]

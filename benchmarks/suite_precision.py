@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from contenders import OURS, chosen
 from gate import admit, timed
+from gemm_floor import floors
 from job import Encode, Job, Row
 from scipy.stats import spearmanr
 
@@ -36,7 +37,7 @@ def cosine_alone(encode: Encode, texts: list[str]) -> float:
 def suite(job: Job) -> Iterator[Row]:
     """A row a precision, and the peers' own int8; those of our pooling are scored where SentEval's data is."""
     admitted = admit(chosen(job, _AMONG), job.setting, job.texts, CASE)
-    for row in timed(admitted, job.texts, CASE, job.rounds):
+    for row in timed(admitted, job.texts, CASE, job.rounds, floors(job.setting, job.texts)):
         encode = admitted.encoders.get(row["contender"])
         if encode is not None:
             row["cosine_alone"] = cosine_alone(encode, job.texts)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contenders import OURS, chosen
 from corpus_files import corpus_rows
 from gate import admit, timed
+from gemm_floor import floors
 from job import Job, Row
 from measure import median
 from sentences import synthetic_sentences
@@ -42,7 +43,7 @@ def _calls(job: Job) -> Iterator[Row]:
                 said = f"left out: about {seconds[key] * count:.0f} s a round, over {PATIENCE} s"
                 yield {"case": case_of(count), "contender": key, "missing": said}
         rounds = min(job.rounds, _ROUNDS) if count <= _MANY else 1
-        for row in timed(admitted, texts[:count], case_of(count), rounds):
+        for row in timed(admitted, texts[:count], case_of(count), rounds, floors(job.setting, texts[:count])):
             if row.get("seconds"):
                 seconds[row["contender"]] = median(row["seconds"]) / count
             yield row

@@ -61,6 +61,13 @@ def _ratio(
     return measured
 
 
+def _openvino(records: Records) -> Figure | None:
+    """Against whichever of its two ways is the faster here."""
+    ways = (records.ratio(*_CPU, key, "fp32") for key in ("openvino", "openvino-requests"))
+    least = min(filter(None, ways), default=None)
+    return None if least is None else (spread(least), least[0])
+
+
 def _seconds(case: str) -> Callable[[Records], Figure | None]:
     def measured(records: Records) -> Figure | None:
         row = records.row("startup", case, "fp32")
@@ -127,7 +134,7 @@ TARGETS = (
     Target("fp32 against the authors' path with sorting", 1.2, True, "{}x", _ratio(*_CPU, "eager-sorted", "fp32")),
     Target("fp32 against sentence-transformers on torch", 2.0, True, "{:g}x", _ratio(*_CPU, "st", "fp32")),
     Target("fp32 against sentence-transformers on ONNX", 2.0, True, "{:g}x", _ratio(*_CPU, "st-onnx", "fp32")),
-    Target("fp32 against OpenVINO on our graph", 1.05, True, "{}x", _ratio(*_CPU, "openvino", "fp32")),
+    Target("fp32 against OpenVINO on our graph, its faster way", 1.05, True, "{}x", _openvino),
     Target("fp32 against the floor, MiniLM", 0.90, True, "{:.0%}", _ratio(*_CPU, FLOOR, "fp32", form="{:.0%}")),
     Target(
         "fp32 against the floor, base width",
@@ -141,7 +148,7 @@ TARGETS = (
     Target("int8: cosine alone and in a batch", 0.99999, True, "{}", _company),
     Target("int8 against the authors' eager path", 4.5, True, "{}x", _ratio(*_CPU, "eager", "int8")),
     Target(
-        "ditto-encode against encode, texts a second",
+        "encode_corpus (ditto-encode) against encode",
         0.95,
         True,
         "{:.0%}",

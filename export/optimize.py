@@ -1,10 +1,10 @@
 """Graph optimisation, saved in a form that any CPU can load.
 
 full: onnxruntime.transformers' fusions (attention, bias + GELU, layer normalisation). On CPU the fused skip +
-layer normalisation is slower than the two apart (docs/performance.md), so only a GPU graph gets it. No
-level that ONNX Runtime marks as depending on the hardware is ever saved. On CPU, attention without a mask runs
-1.03x (16 tokens) to 1.17x (256 tokens) as fast as with one that masks nothing, and length-sorted batches are often of
-one length: each attention of a CPU graph is therefore an If on whether anything is padded, weights outside.
+layer normalisation is slower than the two apart, so only a GPU graph gets it. No level that ONNX Runtime marks as
+depending on the hardware is ever saved. On CPU, attention over long texts is faster without a mask than with one that
+masks nothing (suite graphs of docs/benchmarks.md), and length-sorted batches are often of one length: each attention of
+a CPU graph is therefore an If on whether anything is padded, weights outside.
 """
 
 from __future__ import annotations

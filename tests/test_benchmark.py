@@ -14,6 +14,7 @@ import pytest
 import run
 import workspace
 from contenders import BY_KEY, CONTENDERS, chosen
+from fake_hub import FakeHub
 from gate import admit, gate, timed
 from job import Job, Setting
 from names import name_of
@@ -98,7 +99,7 @@ def test_peers_choose_among_the_contenders(setting: Setting):
     assert chosen(job) == list(CONTENDERS)
     assert keys(replace(job, peers=("st",))) == ["eager", "st", "fp32", "int8"]
     assert keys(replace(job, peers=()), ("eager", "sdpa", "fp32")) == ["eager", "fp32"]
-    assert set(BY_KEY) - set(keys(replace(job, quick=True))) == {"compile", "openvino-int8"}
+    assert set(BY_KEY) - set(keys(replace(job, quick=True))) == {"compile", "openvino-int8", "openvino-int8-requests"}
     assert "compile" in keys(replace(job, quick=True, peers=("compile",)))
 
 
@@ -125,6 +126,39 @@ def test_small_suites_give_rows_of_time(name: str, setting: Setting, monkeypatch
     assert set(failed) <= {"int8"}, failed  # the fixture's export has fp32 alone
     assert all(row.get("seconds") for row in rows.values() if not {"error", "missing"} & set(row))
     assert {"fp32", "512 tokens"} & set(rows)
+
+
+def test_a_hub_id_has_its_name_and_its_pooling(hub: FakeHub, environment: dict[str, str], minilm: Path, tmp_path: Path):
+    """The cache's folder is called as the commit, and an export needs no pooling."""
+    hub.add("org/name", minilm)
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import pathlib, workspace\n"
+        f"workspace.FOLDER = pathlib.Path({str(tmp_path)!r})\nfolder = workspace.checkpoint_folder('org/name')\n"
+        "print(folder.name, (folder / 'config.json').is_file(), (folder / '1_Pooling' / 'config.json').is_file())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
+    assert done.stdout == "org--name True True\n", done.stderr
+
+
+def test_the_peers_export_is_of_this_checkpoint(tmp_path: Path, monkeypatch):
+    """Another that is called alike has an export of its own."""
+    made: list[str] = []
+
+    def main_export(checkpoint: str, output: Path, **_: object) -> None:
+        made.append(checkpoint)
+        output.mkdir()
+
+    monkeypatch.setattr("optimum.exporters.onnx.main_export", main_export)
+    monkeypatch.setattr(workspace, "FOLDER", tmp_path)
+    checkpoints = [tmp_path / parent / "model" for parent in ("a", "b")]
+    for number, checkpoint in enumerate(checkpoints):
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "config.json").write_text(str(number))
+    folders = [workspace.plain_onnx(checkpoint) for checkpoint in (*checkpoints, checkpoints[0])]
+    assert folders[0] == folders[2] != folders[1]
+    assert made == [str(checkpoint) for checkpoint in checkpoints]
+    (checkpoints[0] / "config.json").write_text("trained on")
+    assert workspace.plain_onnx(checkpoints[0]) not in folders
 
 
 def test_the_model_of_random_weights_is_made_once(minilm: Path, tmp_path: Path, monkeypatch):

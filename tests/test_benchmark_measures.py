@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from gemm_floor import batch_shapes, gemm_graph
+from gemm_floor import Call, Products, batch_shapes, floor_of_each, gemm_graph
 from gpu_rates import card, copy_bandwidth, matrix_rate
 from job import Setting
 from kernel_ways import Tensors, ditto_expected, ditto_ways, pool_expected, pool_ways
@@ -17,10 +17,13 @@ from resident import resident_mb, sampled, thinned
 from suite_gpu import encoder_flops
 from suite_kernels import kernel_rows
 
+from ditto_fast import FastEncoder
 from ditto_fast.batches import CPU_RULE
 from ditto_fast.heads import Head
 from ditto_fast.kernels.roofline import GPUS
+from ditto_fast.runner import GraphRunner
 from ditto_fast.session import import_onnxruntime
+from ditto_fast.wide import WideRunner
 
 
 def test_ratios_are_taken_round_by_round():
@@ -82,6 +85,31 @@ def test_the_floor_runs_the_batches_of_fast_encoder(minilm: Path, minilm_export:
     assert all(count * tokens <= CPU_RULE.max_tokens for count, tokens in shapes)
     of_int8 = batch_shapes(setting, ["one"] * 200 + ["two words"] * 3, "int8")
     assert sorted(set(of_int8) & {(3, 4)}) == [(3, 4)]  # nothing is padded
+
+
+@pytest.mark.parametrize(("texts", "threads", "wide"), [(1, 2, True), (2, 2, False), (8, 16, True), (9, 16, False)])
+def test_the_floor_has_all_threads_inside_a_batch_where_fast_encoder_has(
+    minilm: Path, minilm_export: Path, monkeypatch, texts: int, threads: int, wide: bool
+):
+    narrow, inside = [], []
+    monkeypatch.setattr(GraphRunner, "embed", lambda _, ids: narrow.append(len(ids)) or np.zeros((len(ids), 384)))
+    monkeypatch.setattr(WideRunner, "embed", lambda _, ids: inside.append(len(ids)) or np.zeros((len(ids), 384)))
+    some = [f"text number {i}" for i in range(texts)]
+    FastEncoder(minilm_export, num_threads=threads).encode(some)
+    setting = Setting(minilm, minilm_export, Head.parse("1-10"), threads)
+    call = Call.of(setting, some, "fp32")
+    assert (call.wide, bool(inside), bool(narrow)) == (wide, wide, not wide)
+    assert len(call.tokens) == len(inside or narrow)
+
+
+def test_the_floor_of_each_text_runs_that_text_alone(minilm: Path, minilm_export: Path, monkeypatch):
+    ran: list[int] = []
+    run = Products._run
+    monkeypatch.setattr(Products, "_run", lambda self, session, rows: ran.append(rows) or run(self, session, rows))
+    products = floor_of_each(Setting(minilm, minilm_export, Head.parse("1-10"), 2), ["one", "one two three"], "fp32")
+    products(["one two three"])
+    products(["one"])
+    assert ran == [5, 3]
 
 
 @pytest.mark.parametrize("shape", [(3, 7), (2, 16)])

@@ -217,12 +217,20 @@ def test_synthetic_sentences_are_distinct():
     assert {len(text.split()) for text in texts} == {3, 4, 5}
 
 
-@pytest.mark.parametrize("key", ["fp32", "fp32-batch"])
-def test_the_memory_of_ours_is_measured_without_the_peers(key: str, tiny: Setting):
+@pytest.mark.parametrize(
+    ("how", "others"),
+    [
+        ("peers_ours:ours", "torch transformers"),
+        ("fp32-batch", "torch transformers"),
+        ("peers_torch:eager", "onnxruntime"),
+    ],
+)
+def test_memory_is_measured_without_the_libraries_of_others(how: str, others: str, tiny: Setting):
+    others += " contenders onnx optimum openvino sentence_transformers"
     code = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'benchmarks')!r}); import memory_probe; "
-        f"memory_probe.main([{key!r}, *{[str(tiny.checkpoint), str(tiny.export), str(tiny.head)]!r}, '1', '16', '2']); "
-        "print(sorted({'torch', 'transformers', 'contenders'} & set(sys.modules)))"
+        f"memory_probe.main([{how!r}, *{[str(tiny.checkpoint), str(tiny.export), str(tiny.head)]!r}, '1', '16', '2']); "
+        f"print(sorted(set({others!r}.split()) & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -234,7 +242,7 @@ def test_memory_of_other_vectors_is_no_figure(tiny: Setting, monkeypatch):
         if script.name != "memory_probe.py":
             return {"peak_mb": 1.0}
         rows = ours(replace(tiny, max_seq_length=16))(texts_of(16, 8))
-        scale = 1 if arguments[0] == "fp32" else 2
+        scale = 1 if arguments[0] == "peers_ours:ours" else 2
         return {"peak_mb": 1.0, "loaded_mb": 0.5, "extra_mb": 0.5, "vectors": (scale * rows).tolist()}
 
     monkeypatch.setattr(suite_memory, "in_process", probe)
@@ -264,8 +272,24 @@ def test_a_peers_own_int8_is_held_against_the_floor_of_int8():
 def test_a_peers_own_int8_has_to_be_of_the_model(tiny: Setting):
     contender = BY_KEY["openvino-int8"]
     expected = ours(tiny)(TEXTS)
-    other = expected + 0.15 * np.abs(expected).max() * np.random.default_rng(0).standard_normal(expected.shape)
+    other = expected + 0.02 * np.abs(expected).max() * np.random.default_rng(0).standard_normal(expected.shape)
     assert 0.8 < gate(contender, other.astype(np.float32), expected)["cosine_min"] < 0.999
-    for wrong in (-expected, np.full_like(expected, np.nan)):
+    alike = expected + 10 * np.abs(expected).max()  # any two texts have a cosine near 1
+    gate(contender, alike + np.float32(1e-4), alike)
+    for wrong, right in (
+        (-expected, expected),
+        (np.full_like(expected, np.nan), expected),
+        (2 * expected, expected),
+        (np.roll(alike, 1, axis=0), alike),
+        (np.repeat(alike[:1], len(alike), axis=0), alike),
+    ):
         with pytest.raises(ParityError):
-            gate(contender, wrong, expected)
+            gate(contender, wrong, right)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.8, 2, np.nan])
+def test_a_lost_factor_passes_no_gate(factor: float):
+    vectors = np.random.default_rng(0).standard_normal((5, 8)).astype(np.float32)
+    for key in ("fp32", "int8"):
+        with pytest.raises(ParityError):
+            gate(BY_KEY[key], np.float32(factor) * vectors, vectors)

@@ -207,7 +207,7 @@ def test_a_peer_stops_where_it_would_take_too_long_and_ours_go_on(tiny: Setting,
     def field(contenders, setting, texts, case):
         return Field({contender.key: len for contender in contenders})
 
-    def timed(admitted, texts, case, rounds):
+    def timed(admitted, texts, case, rounds, floors):
         slow = suite_scale.PATIENCE / 200  # of a sentence
         return [{"case": case, "contender": key, "seconds": [slow * len(texts)]} for key in admitted.encoders]
 
