@@ -1,13 +1,18 @@
-"""Two files of records side by side: what became slower by more than its spread, takes more memory, or has no row."""
+"""Two files of records side by side: what became slower by more than its spread, takes more memory, or has no row.
+
+A machine is not equally fast at all hours. Where both files have what tells of the machine alone in a row's case, the
+floor or else the authors' path, the row's times are held against it, round by round.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 
-from contenders import meets
+from contenders import BASELINE, floor_of, meets
+from gemm_floor import FLOORS
 from job import Row
 from measure import median, percentile
 from names import name_of
@@ -21,7 +26,10 @@ Key = tuple[str, str, str, str]
 
 SLOWER, FASTER, WITHIN, ONE_SAMPLE = "slower", "faster", "within the spread", "one sample"
 MORE, LESS, AS_MUCH = "more memory", "less memory", "about as much memory"
+MACHINE = "the machine's"
 FAILED, ANOTHER, NOT_ASKED = "no longer measured", "another workload", "not asked for now"
+_TIMED = (SLOWER, FASTER, WITHIN)
+_OF_THE_MACHINE = (BASELINE, *FLOORS.values())
 MEMORY_MARGIN = 1.2  # times: peaks of two runs of the same code lie closer
 _SECONDS, _PEAK = "seconds", "peak_mb"
 _OF_A_RUN = ("head", "source", "quick")
@@ -36,12 +44,17 @@ class Compared:
         key: Model, suite, case, contender.
         ratio: After over before, None where there is nothing after, or something of another workload.
         verdict: SLOWER or FASTER where the middle halves of the samples lie apart, which of up to three are all;
+            MACHINE where those of a floor or of the authors' path do, in which there is none of our code;
             MORE or LESS where the peaks differ by more than MEMORY_MARGIN.
+        against: What its times were held against in each file, the key of a contender; nothing by default.
+        relative: The ratio of the times held against that.
     """
 
     key: Key
     ratio: float | None
     verdict: str
+    against: str = ""
+    relative: float | None = None
 
     @property
     def regression(self) -> bool:
@@ -54,7 +67,28 @@ def comparison(before: Records, after: Records) -> list[Compared]:
     new = {_key(row): row for row in after.rows}
     ran = {_suite(row): row for row in after.rows}
     measured = [row for row in before.rows if _samples(row, _kind(row)) and _suite(row) in ran]
-    return [_compared(row, new.get(_key(row)), ran[_suite(row)]) for row in measured]
+    compared = [_compared(row, new.get(_key(row)), ran[_suite(row)]) for row in measured]
+    return [_of_the_code(each, before, after) if each.verdict in _TIMED else each for each in compared]
+
+
+def _of_the_code(compared: Compared, before: Records, after: Records) -> Compared:
+    """The same with the machine's part taken off, where the files tell it."""
+    model, suite, case, contender = compared.key
+    if contender in _OF_THE_MACHINE:
+        return compared if compared.verdict == WITHIN else replace(compared, verdict=MACHINE)
+    for reference in (floor_of(contender), BASELINE):
+        old, new = (_against(records, model, suite, case, contender, reference) for records in (before, after))
+        if old and new:
+            relative = median(new) / median(old)
+            return replace(compared, verdict=_verdict(old, new), against=reference, relative=relative)
+    return compared
+
+
+def _against(records: Records, model: str, suite: str, case: str, contender: str, reference: str) -> list[float]:
+    """Times of a contender over those of the reference, none where they did not do the same rounds."""
+    rows = [records.row(suite, case, key, model) or {} for key in (contender, reference)]
+    own, others = (_samples(row, _SECONDS) for row in rows)
+    return [a / b for a, b in zip(own, others, strict=True)] if len(own) == len(others) else []
 
 
 def _key(row: Row) -> Key:
@@ -120,12 +154,13 @@ def print_comparison(before: Path, after: Path) -> int:
     old, new = Records.read(before), Records.read(after)
     rows = comparison(old, new)
     table = Table(title=f"{after.name} against {before.name}: time or peak memory, 1.00x is the same")
-    for column in ("model", "suite", "case", "contender", "ratio", ""):
+    for column in ("model", "suite", "case", "contender", "ratio", "against", "ratio of that", ""):
         table.add_column(column)
     for row in rows:
         *where, contender = row.key
-        ratio = "" if row.ratio is None else f"{row.ratio:.2f}x"
-        table.add_row(*where, name_of(contender), ratio, row.verdict, style="bold" if row.regression else None)
+        ratios = ["" if ratio is None else f"{ratio:.2f}x" for ratio in (row.ratio, row.relative)]
+        cells = [name_of(contender), ratios[0], row.against and name_of(row.against), ratios[1], row.verdict]
+        table.add_row(*where, *cells, style="bold" if row.regression else None)
     stdout.print(table)
     _print_differences(old.rows, new.rows)
     compared = [row for row in rows if row.verdict not in (ANOTHER, NOT_ASKED)]

@@ -17,7 +17,7 @@ from ditto_fast.tolerances import MAX_NORM_ERRORS, MIN_COSINES, TOLERANCES, diff
 
 # A peer's own int8 may be a little looser than ours: how close it comes is a figure.
 _MIN_COSINES = {**MIN_COSINES, PEER_INT8: 0.9}
-_MAX_NORM_ERRORS = {**MAX_NORM_ERRORS, PEER_INT8: MAX_NORM_ERRORS["int8"]}
+_MAX_NORM_ERRORS = {**MAX_NORM_ERRORS, PEER_INT8: 0.2}
 # The same less the mean of all texts: a model may give any two texts a cosine of 0.9, but then not of what is left.
 _MIN_CENTRED = 0.9
 

@@ -73,6 +73,27 @@ def test_comparison_tells_a_regression_from_noise():
     }
 
 
+def test_what_a_slower_machine_does_to_all_is_no_regression():
+    def run(started: str, machine: float, **code: float) -> list[dict[str, object]]:
+        slow = {"eager": 3.0, FLOOR: 1.0, "fp32": 1.2, "st": 2.0, **code}
+        return [_row(started, [machine * s, 1.1 * machine * s], key) for key, s in slow.items()]
+
+    slower = {row.key[3]: row for row in _compared(run("1", 1), run("2", 2))}
+    assert {key: row.verdict for key, row in slower.items()} == {
+        "eager": "the machine's",
+        FLOOR: "the machine's",
+        "fp32": "within the spread",
+        "st": "within the spread",
+    }
+    assert not any(row.regression for row in slower.values())
+    assert (slower["fp32"].ratio, slower["fp32"].against, slower["fp32"].relative) == (2, FLOOR, 1)
+    # and what the code does is one, however fast the machine has become
+    assert _verdicts(run("1", 2), run("2", 1, fp32=2.0))["fp32"] == "slower"
+    without = [row for row in run("2", 2, fp32=3.0) if row["contender"] != FLOOR]
+    found = {row.key[3]: row for row in _compared(run("1", 1), without)}
+    assert (found["fp32"].verdict, found["fp32"].against) == ("slower", "eager")
+
+
 def test_a_regression_exits_with_1(tmp_path: Path):
     files = [_write(tmp_path / f"{name}.jsonl", [_row(name, [s, s])]) for name, s in (("1", 1.0), ("2", 2.0))]
     with pytest.raises(typer.Exit) as exit_with:
