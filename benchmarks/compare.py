@@ -1,7 +1,7 @@
 """Two files of records side by side: what became slower by more than its spread, takes more memory, or has no row.
 
-A machine is not equally fast at all hours. Where both files have what tells of the machine alone in a row's case, the
-floor or else the authors' path, the row's times are held against it, round by round.
+A machine is not equally fast at all hours. Where both files have the authors' path in a row's case, or else the floor,
+the row's times are held against it, round by round. The floor is second: its batches and its session are ours.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ MORE, LESS, AS_MUCH = "more memory", "less memory", "about as much memory"
 MACHINE = "the machine's"
 FAILED, ANOTHER, NOT_ASKED = "no longer measured", "another workload", "not asked for now"
 _TIMED = (SLOWER, FASTER, WITHIN)
-_OF_THE_MACHINE = (BASELINE, *FLOORS.values())
 MEMORY_MARGIN = 1.2  # times: peaks of two runs of the same code lie closer
 _SECONDS, _PEAK = "seconds", "peak_mb"
 _OF_A_RUN = ("head", "source", "quick")
@@ -44,7 +43,7 @@ class Compared:
         key: Model, suite, case, contender.
         ratio: After over before, None where there is nothing after, or something of another workload.
         verdict: SLOWER or FASTER where the middle halves of the samples lie apart, which of up to three are all;
-            MACHINE where those of a floor or of the authors' path do, in which there is none of our code;
+            MACHINE where those of the authors' path do, or of a floor that nothing is to be held against;
             MORE or LESS where the peaks differ by more than MEMORY_MARGIN.
         against: What its times were held against in each file, the key of a contender; nothing by default.
         relative: The ratio of the times held against that.
@@ -74,14 +73,13 @@ def comparison(before: Records, after: Records) -> list[Compared]:
 def _of_the_code(compared: Compared, before: Records, after: Records) -> Compared:
     """The same with the machine's part taken off, where the files tell it."""
     model, suite, case, contender = compared.key
-    if contender in _OF_THE_MACHINE:
-        return compared if compared.verdict == WITHIN else replace(compared, verdict=MACHINE)
-    for reference in (floor_of(contender), BASELINE):
+    for reference in () if contender == BASELINE else (BASELINE, floor_of(contender)):
         old, new = (_against(records, model, suite, case, contender, reference) for records in (before, after))
-        if old and new:
+        if reference != contender and old and new:
             relative = median(new) / median(old)
             return replace(compared, verdict=_verdict(old, new), against=reference, relative=relative)
-    return compared
+    machine = contender in (BASELINE, *FLOORS.values()) and compared.verdict != WITHIN
+    return replace(compared, verdict=MACHINE) if machine else compared
 
 
 def _against(records: Records, model: str, suite: str, case: str, contender: str, reference: str) -> list[float]:

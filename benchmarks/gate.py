@@ -18,8 +18,8 @@ from ditto_fast.tolerances import MAX_NORM_ERRORS, MIN_COSINES, TOLERANCES, diff
 # A peer's own int8 may be a little looser than ours: how close it comes is a figure.
 _MIN_COSINES = {**MIN_COSINES, PEER_INT8: 0.9}
 _MAX_NORM_ERRORS = {**MAX_NORM_ERRORS, PEER_INT8: 0.2}
-# The same less the mean of all texts: a model may give any two texts a cosine of 0.9, but then not of what is left.
-_MIN_CENTRED = 0.9
+# Of such a one the same less the mean of all texts: any two texts may have a cosine of 0.9, but not of what is left.
+_MIN_CENTRED = {PEER_INT8: 0.9}
 
 
 def gate(contender: Contender, actual: Vectors, expected: Vectors) -> dict[str, float]:
@@ -36,7 +36,7 @@ def gate(contender: Contender, actual: Vectors, expected: Vectors) -> dict[str, 
         passed = (
             cosine >= _MIN_COSINES[contender.precision]
             and norm_error(actual, expected) <= _MAX_NORM_ERRORS[contender.precision]
-            and _centred_cosine(actual, expected) >= _MIN_CENTRED
+            and _centred_cosine(actual, expected) >= _MIN_CENTRED.get(contender.precision, -1)
         )
     if not passed:
         raise ParityError(

@@ -41,7 +41,7 @@ def _tokenize(tokenizer: Any, sentences: list[str], setting: Setting, tensors: s
 
 def _eager_batch(setting: Setting) -> Callable[[list[str]], Vectors]:
     torch.set_num_threads(setting.threads)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(setting.checkpoint)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(setting.export)
     encoder: Any = transformers.AutoModel.from_pretrained(setting.checkpoint, attn_implementation="eager").eval()
 
     def embed(sentences: list[str]) -> Vectors:
@@ -76,7 +76,7 @@ def _tapped(setting: Setting, prepared: Callable[[Any], Callable[..., torch.Tens
     from ditto_fast.kernels import DittoPooling
 
     torch.set_num_threads(setting.threads)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(setting.checkpoint)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(setting.export)
     encoder = transformers.AutoModel.from_pretrained(setting.checkpoint).eval()
     pooling = prepared(DittoPooling(encoder, setting.head))
 

@@ -32,8 +32,9 @@ def suite(job: Job) -> Iterator[Row]:
     }
     for precision, key in FLOORS.items():
         try:
-            encoders[key] = floor_of_each(job.setting, texts, precision)
-            encoders[key](texts)  # warm, as the check has made the others
+            products = floor_of_each(job.setting, texts, precision)
+            products(texts)  # warm, as the check has made the others
+            encoders[key] = products
         except Exception as error:  # such as a model that it is not known for
             yield failure(PAUSED, key, error)
     for case, size in zip(CASES, (1, _RUN), strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Mapping
-from threading import Lock, main_thread
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ditto_fast.runner import GraphRunner
 from ditto_fast.scheduler import Done, Scheduler
 from ditto_fast.tokenizer import Tokenizer
 from ditto_fast.wide import WideRunner, goes_wide
-from ditto_fast.workers import WorkerPool
+from ditto_fast.workers import NoMoreWorkersError, WorkerPool
 
 FloatArray = NDArray[np.float32]
 
@@ -85,17 +85,18 @@ class Embedder:
         return embeddings[[numbers[text] for text in texts]] if len(numbers) < len(texts) else embeddings
 
     def _embed(self, texts: list[str], rule: BatchRule, done: Done, arguments: Mapping[str, Any]) -> FloatArray:
-        # a daemonic process, such as a DataLoader's, may start no others, nor may one whose main thread has ended
-        alone = multiprocessing.current_process().daemon or not main_thread().is_alive()
-        if not self.num_workers or len(texts) < 2 or alone:
+        # a daemonic process, such as a DataLoader's, may start no others
+        if not self.num_workers or len(texts) < 2 or multiprocessing.current_process().daemon:
             return self.embed_here(texts, rule, done)
         pool = self._workers(arguments)
         try:
             return pool.run(texts, rule, self._hidden_size, done)
-        except BaseException:  # it has ended its processes; the next call starts others
+        except BaseException as error:  # it has ended its processes; the next call starts others
             with self._lock:
                 if self._pool is pool:
                     self._pool = None
+            if isinstance(error, NoMoreWorkersError):
+                return self.embed_here(texts, rule, done)
             raise
 
     def embed_here(self, texts: list[str], rule: BatchRule, done: Done) -> FloatArray:

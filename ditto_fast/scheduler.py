@@ -95,13 +95,18 @@ class Scheduler:
         """At most two chunks are under way: one runs while the next is tokenized."""
         pending: deque[tuple[IntArray, Future[FloatArray], int]] = deque()
 
+        alone = False
+
         def started(rows: list[IntArray]) -> Future[FloatArray]:
+            nonlocal alone
             try:
-                return executor.submit(self._embed, rows)
+                if not alone:
+                    return executor.submit(self._embed, rows)
             except RuntimeError:  # no more threads: the main one has ended, or the process may have no others
-                future: Future[FloatArray] = Future()
-                future.set_result(self._embed(rows))
-                return future
+                alone = True
+            future: Future[FloatArray] = Future()
+            future.set_result(self._embed(rows))
+            return future
 
         with ThreadPoolExecutor(self._num_threads) as executor:
             try:

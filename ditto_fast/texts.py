@@ -39,8 +39,9 @@ def items_of(sentences: Any) -> Iterable[Any]:
         raise TextTypeError(
             f"{_WANTED}; got {type(sentences).__name__} of shape {sentences.shape}: pass one column, or a 1-D array."
         )
-    if hasattr(sentences, "to_pylist"):  # Arrow's arrays, whose items are no strings
-        return _arrow_items(sentences)
+    if hasattr(sentences, "to_pylist"):  # Arrow's arrays and the like, whose items are no strings
+        arrow = type(sentences).__module__.startswith("pyarrow")
+        return _arrow_items(sentences) if arrow else list(sentences.to_pylist())
     if hasattr(sentences, "__iter__"):
         items: Iterable[Any] = sentences
         return items

@@ -58,5 +58,5 @@ class WideRunner:
     def _opened(self) -> GraphRunner:
         try:
             return self._open_wide()
-        except ExportDirectoryError:  # the folder was moved or deleted: the session that is open still serves
+        except (ExportDirectoryError, OSError):  # moved, deleted or unreadable since: the open session still serves
             return self._narrow

@@ -90,6 +90,10 @@ def _embed(texts: list[str], rule: BatchRule) -> tuple[FloatArray, int]:
     return embeddings, sum(counts)
 
 
+class NoMoreWorkersError(Exception):
+    """The main thread has ended, after which Python gives no process another task."""
+
+
 def _close(pool: weakref.ref[WorkerPool]) -> None:
     if (there := pool()) is not None:
         there.close()
@@ -119,6 +123,7 @@ class WorkerPool:
         """Embeds n texts: (n, H), rows in their order.
 
         Raises:
+            NoMoreWorkersError: Nothing is returned, since the main thread has ended.
             WorkerError: A worker died, or another thread stopped the workers.
         """
         embeddings = np.zeros((len(texts), hidden_size), np.float32)
@@ -133,7 +138,7 @@ class WorkerPool:
 
         try:
             for numbers in self._shares(order, rule):
-                pending.append((numbers, self._executor.submit(_embed, [texts[i] for i in numbers], rule)))
+                pending.append((numbers, self._submit([texts[i] for i in numbers], rule)))
                 if len(pending) > 2 * self._num_workers:
                     finish()
             while pending:
@@ -147,6 +152,14 @@ class WorkerPool:
                 raise WorkerError(_DIED if self._answered else _NOT_STARTED) from error
             raise
         return embeddings
+
+    def _submit(self, texts: list[str], rule: BatchRule) -> Future[tuple[FloatArray, int]]:
+        try:
+            return self._executor.submit(_embed, texts, rule)
+        except RuntimeError as error:
+            if "interpreter shutdown" in str(error):
+                raise NoMoreWorkersError from error
+            raise
 
     def _shares(self, order: list[int], rule: BatchRule) -> list[list[int]]:
         """What each task gets of the texts, longest first.

@@ -105,7 +105,7 @@ class Parity:
         )
         limits = [f"cosine below {self.min_cosine:g}", f"norm off by over {self.max_norm_error:g}"]
         if self.tolerance is not None:
-            limits = [f"over {self.tolerance:g}"]
+            limits.insert(0, f"relative over {self.tolerance:g}")
         raise ParityError(
             f"{self.file} differs from the eager model ({' or '.join(limits)}): cosine min {self.cosine_min:.6f}, mean "
             f"{self.cosine_mean:.6f}, norm off by {self.norm_error:.3g}; {figures}. Not finite in fp16 means that the "

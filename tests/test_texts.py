@@ -81,23 +81,38 @@ def test_a_stream_takes_a_column():
 
 def test_a_stream_takes_an_arrow_column_by_parts():
     """One that is mapped from a file may be larger than memory."""
-    column = pa.array([f"text {i}" for i in range(20_000)])
+    texts = [f"text {i}" for i in range(20_000)]
     asked = []
 
-    class Part:
-        to_pylist = column.to_pylist
+    class Column:
+        __module__ = "pyarrow.lib"
 
         def __len__(self):
-            return len(column)
+            return len(texts)
 
         def slice(self, start: int, length: int):
-            asked.append((start, length))
-            return column.slice(start, length)
+            asked.append(start)
+            return pa.array(texts).slice(start, length)
 
-    chunks = chunks_of(Part(), 5000)
-    assert next(chunks) == column[:5000].to_pylist()
-    assert sum(length for _, length in asked) < len(column)
-    assert [text for chunk in chunks for text in chunk] == column[5000:].to_pylist()
+        def to_pylist(self):
+            raise AssertionError("all at once")
+
+    chunks = chunks_of(Column(), 5000)
+    assert next(chunks) == texts[:5000]
+    assert asked == [0]
+    assert [text for chunk in chunks for text in chunk] == texts[5000:]
+    assert as_texts(pa.chunked_array([texts[:9000], texts[9000:]]))[0] == texts
+
+
+def test_another_librarys_column_has_a_slice_of_its_own():
+    class Column:
+        def to_pylist(self):
+            return ["a", "c"]
+
+        def slice(self, start: int, end: int):
+            raise AssertionError(f"from {start} to {end}, and no length")
+
+    assert as_texts(Column())[0] == ["a", "c"]
 
 
 @pytest.mark.parametrize("value", [{"a": 1}, {"a"}, frozenset(["a"]), b"a", bytearray(b"a"), 3, None, 2.5])

@@ -83,7 +83,12 @@ class RayEngine:
             return self._encoders.submit(prompted(block, prompt))
 
         try:
-            for block, (embeddings, tokens, *_) in in_window(blocks, submit, self._in_flight):
+            for block, (embeddings, tokens, model, _) in in_window(blocks, submit, self._in_flight):
+                if model != self.model:  # a worker that was started again
+                    raise WorkerError(
+                        "A Ray worker opened another export than the first one had: it was replaced meanwhile. "
+                        "Finished shards are whole; give each export a directory of its own, and run this again."
+                    )
                 done(len(embeddings), tokens)
                 yield block, embeddings
         except import_ray().exceptions.RayActorError as error:

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ditto_fast.artifact import MANIFEST_FILE
+from ditto_fast.artifact import MANIFEST_FILE, Manifest
 from ditto_fast.encoder import FastEncoder
 from ditto_fast.errors import ResumeError
 from ditto_fast.files import sha256
+from ditto_fast.selection import check_files
 
 SETTINGS_FILE = "_settings.json"  # readers of Parquet folders leave out names with an underscore
 SUMMARY_FILE = "_summary.json"
@@ -49,13 +50,18 @@ class Model:
 
     @classmethod
     def of_encoder(cls, encoder: FastEncoder) -> Model:
-        """The model that an encoder runs."""
-        manifest = encoder.manifest
+        """The model that an encoder runs.
+
+        Raises:
+            ExportDirectoryError: Another export has taken its place.
+        """
+        manifest, folder = encoder.manifest, encoder.path.parent
+        check_files(folder, Manifest.read(folder).files, manifest.files)
         return cls(
             model=manifest.source["model_id"],
             revision=manifest.source.get("revision"),
             head=manifest.head,
-            manifest_sha256=sha256(encoder.path.parent / MANIFEST_FILE),
+            manifest_sha256=sha256(folder / MANIFEST_FILE),
             pooling=encoder.pooling,
             precision=encoder.precision,
             max_seq_length=encoder.max_seq_length,

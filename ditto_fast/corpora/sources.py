@@ -174,12 +174,15 @@ def _check_folders(pattern: str) -> None:
             folders = os.path.join("", *parts[: place + (part == "**")], "") or os.curdir
             for folder in glob.glob(folders, recursive=True):
                 _listed(Path(folder))
+        if part == "**":
+            return  # it has met all below
 
 
 def _file(path: str, form: str | None) -> Source:
     if not os.path.isfile(path):
         link = f": it is a link to {os.readlink(path)}; fetch what is there" if os.path.islink(path) else ""
-        raise DataError(f"{path}: no such file{link}.")
+        kind = "regular" if os.path.exists(path) else "such"
+        raise DataError(f"{path}: no {kind} file{link}.")
     return Source(path, form or _known_format(path))
 
 

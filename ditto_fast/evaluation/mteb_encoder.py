@@ -57,13 +57,16 @@ class MtebEncoder:
                 f"MTEB's tasks need its version 2: pip install 'mteb>=2' ({error})."
             ) from error
         self._encoder = encoder
+        self._given: Any = None
         self._meta = ModelMeta.create_empty(
             overwrites={"embed_dim": encoder.get_sentence_embedding_dimension(), "similarity_fn_name": "cosine"}
         )
 
     @property
     def mteb_model_meta(self) -> Any:
-        """The encoder as it is now, in mteb's form: its length may have been set since."""
+        """The encoder as it is now, in mteb's form: its length may have been set since; or what mteb has set."""
+        if self._given is not None:
+            return self._given
         encoder = self._encoder
         source = encoder.manifest.source
         revision = source["revision"] or str(source["content_hash"])[:16]
@@ -77,7 +80,7 @@ class MtebEncoder:
 
     @mteb_model_meta.setter
     def mteb_model_meta(self, meta: Any) -> None:
-        self._meta = meta  # mteb's CompressionWrapper notes there what it does
+        self._given = meta  # mteb's CompressionWrapper notes there what it does
 
     def encode(
         self,
